@@ -138,6 +138,8 @@ static const char *in_words(int error)
 	case -ETIMEDOUT:
 	case -ETIME:
 		return "it takes too long to read";
+	case -EAGAIN:
+		return "the parser cannot be started, or this host is so busy that it has no CPU";
 	case -ENOMEM:
 		return "it needs more memory than the parser may take";
 	case -EFBIG:

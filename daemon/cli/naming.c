@@ -233,6 +233,8 @@ const char *naming_failure(int error)
 	case -ETIMEDOUT:
 	case -ETIME:
 		return "it takes too long to read";
+	case -EAGAIN:
+		return "the parser cannot be started, or this host is so busy that it has no CPU";
 	case -EUCLEAN:
 		return "it has relocations that are damaged, or of an unknown type";
 	case -EFBIG:
@@ -300,7 +302,7 @@ static void check_functions(struct naming *naming, struct naming_outcome *outcom
 }
 
 /* One pass over what has no name yet. */
-static int name_by(struct naming *naming, struct naming_outcome *outcome, const struct debugfile *file,
+static int name_once(struct naming *naming, struct naming_outcome *outcome, const struct debugfile *file,
 		   struct dwo_places *dwos)
 {
 	const bool with_dwarf = file->with_dwarf;
@@ -324,6 +326,18 @@ static int name_by(struct naming *naming, struct naming_outcome *outcome, const 
 		outcome->is_moved = is_moved(naming, file, wanted, count);
 	if (!r && !outcome->note[0])
 		dwo_places_note(dwos, sizeof(outcome->note), outcome->note);
+	return r;
+}
+
+/* Without a CPU nothing is known of the file. */
+static int name_by(struct naming *naming, struct naming_outcome *outcome, const struct debugfile *file, struct dwo_places *dwos)
+{
+	unsigned int tries = PARSER_TRIES;
+	int r;
+
+	do
+		r = name_once(naming, outcome, file, dwos);
+	while (r == -EAGAIN && --tries);
 	return r;
 }
 

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "broker/broker.h"
+#include "helper/cpu_wait.h"
 #include "helper/descriptor.h"
 #include "helper/sandbox.h"
 #include "helper/serve.h"
@@ -21,6 +22,8 @@ enum {
 	PAUSE_FIRST_MS = 100,	/* between a death and the next start, doubled by each in a row */
 	PAUSE_MAX_MS = 10000,
 	WAIT_MAX_MS = 500,	/* of such a pause is waited for */
+	PROMPT_MS = 50,		/* who has not answered by then is watched whether it has a CPU */
+	STARVED_PERCENT = 50,	/* of the time without waiting for one: with less there was none to speak of */
 };
 
 struct helper {
@@ -186,28 +189,40 @@ static int set_patience(struct helper *helper, uint64_t ms)
 	return 0;
 }
 
-/* 0, with the answer in *ret_result, 0 or the helper's own -errno; or its failure. */
-static int await_answer(struct helper *helper, struct helper_call *call, int *ret_result)
+/*
+ * 0, with the answer in *ret_result, 0 or the helper's own -errno; or its failure. *ret_rest: of the time that it took what
+ * is left without waiting for a CPU, percent, if there was not enough.
+ */
+static int await_answer(struct helper *helper, struct helper_call *call, int *ret_result, unsigned int *ret_rest)
 {
-	const uint64_t deadline = clock_monotonic() + call->timeout_ms * NSEC_PER_MSEC;
-	uint64_t now, left_ms = max_of(call->timeout_ms, 1U); /* 0 would be for ever */
+	const uint64_t began = clock_monotonic(), deadline = began + call->timeout_ms * NSEC_PER_MSEC;
+	const uint64_t prompt = min_of(began + PROMPT_MS * NSEC_PER_MSEC, deadline);
+	struct cpu_wait wait = { 0 };
+	uint64_t now = began, left_ms;
+	bool is_slow = false;
 	int r;
 
 	for (;;) {
+		left_ms = ((is_slow ? deadline : prompt) - now) / NSEC_PER_MSEC;
+		left_ms = max_of(left_ms, (uint64_t)1); /* 0 would be for ever */
 		r = call->can_cancel ? await_either(helper, call, left_ms) : 0;
 		if (!r)
 			r = set_patience(helper, left_ms);
 		if (!r)
 			r = receive_answer(helper, call, ret_result);
-		if (r != -EINTR)
+		if (r != -EINTR && r != -ETIMEDOUT)
 			break;
 		now = clock_monotonic();
 		if (now >= deadline) {
 			r = -ETIMEDOUT;
 			break;
 		}
-		left_ms = (deadline - now) / NSEC_PER_MSEC + 1;
+		if (!is_slow && now >= prompt) {
+			is_slow = true;
+			cpu_wait_begin(&wait, helper->pid);
+		}
 	}
+	*ret_rest = r == -ETIMEDOUT || (!r && *ret_result == -ETIME) ? cpu_wait_rest(&wait, helper->pid) : CPU_WAIT_PERCENT;
 	if (r < 0 && call->ret_fd >= 0) {
 		close(call->ret_fd);
 		call->ret_fd = -1;
@@ -272,7 +287,8 @@ static int await_hello(struct helper *helper, const struct helper_call *first, u
 		.can_cancel = first->can_cancel, .cancel_fd = first->cancel_fd,
 		.answer = &hello, .answer_bytes = sizeof(hello), .ret_fd = -1,
 	};
-	int result = 0, r = await_answer(helper, &call, &result);
+	unsigned int rest;
+	int result = 0, r = await_answer(helper, &call, &result, &rest);
 
 	if (r == -ECANCELED)
 		return fail(helper, r);
@@ -316,10 +332,12 @@ void helper_free(struct helper *helper)
 int helper_call(struct helper *helper, struct helper_call *call)
 {
 	const unsigned int start_ms = call->start_ms ? min_of(call->start_ms, (unsigned int)HELLO_MS) : HELLO_MS;
+	unsigned int rest;
 	int result = -EPROTO, r = 0;
 
 	call->ret_fd = -1;
 	call->ret_bytes = 0;
+	call->ret_blame = 0;
 	if (call->request_bytes > HELPER_BYTES_MAX)
 		return -E2BIG;
 	if (!helper->pid)
@@ -335,11 +353,19 @@ int helper_call(struct helper *helper, struct helper_call *call)
 		fail(helper, r);
 		return -EAGAIN;
 	}
-	r = await_answer(helper, call, &result);
-	if (r < 0)
-		return fail(helper, r);
-	helper->pause_ms = PAUSE_FIRST_MS;
-	return result;
+	r = await_answer(helper, call, &result, &rest);
+	if (r < 0) {
+		fail(helper, r);
+		call->ret_blame = r == -ECANCELED ? 0 : rest < STARVED_PERCENT ? max_of(rest, 1U) : CPU_WAIT_PERCENT;
+	} else {
+		helper->pause_ms = PAUSE_FIRST_MS;
+		r = result;
+	}
+	if (rest >= STARVED_PERCENT || r == -ECANCELED)
+		return r;
+	helper->stats.starved++;
+	log_debug("%s: had no CPU for %u %% of its time", serve_name(helper->kind), CPU_WAIT_PERCENT - rest);
+	return -EAGAIN;
 }
 
 pid_t helper_left_behind(const struct helper *helper)

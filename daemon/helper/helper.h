@@ -23,6 +23,7 @@ struct helper_stats {
 	uint64_t starts;	/* more than one: it was replaced */
 	uint64_t deaths;	/* it crashed, or a limit of its memory ended it */
 	uint64_t timeouts;	/* it was killed for not answering */
+	uint64_t starved;	/* an answer was put off: it had hardly had a CPU */
 	unsigned int abandoned;	/* right now */
 	pid_t pid;		/* 0: none runs */
 	bool is_confined;
@@ -43,6 +44,7 @@ struct helper_call {
 	size_t answer_bytes;
 	bool is_text;		/* up to @answer_bytes: *ret_bytes */
 	size_t ret_bytes;
+	unsigned int ret_blame;	/* percent of a death that the question is to blame for; 0: it did not end the helper */
 	bool wants_fd;
 	bool may_lack_fd;	/* that it wants */
 	int ret_fd;		/* the caller's; -1 unless it wants one and there was no error, or it may lack */
@@ -53,7 +55,8 @@ void helper_free(struct helper *helper);	/* NULL is fine */
 
 /*
  * 0 or what the helper found, -errno. Its own failures: -ETIMEDOUT, it was killed; -EPIPE, it died of this
- * question; -EAGAIN, there is none right now: not asked.
+ * question; -EAGAIN, there is none right now: not asked, or it waited for a CPU for more than half of the time, and there was
+ * none left: what it does not do then says nothing of the question.
  */
 int helper_call(struct helper *helper, struct helper_call *call);
 

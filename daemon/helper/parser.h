@@ -31,6 +31,7 @@ enum {
 	PARSER_SUM_MS = 500,		/* the same of one for a part of a file's CRC, which ends with its time, or */
 	PARSER_SUM_BYTES = 128 << 20,
 	PARSER_LINES_MS = 30000,	/* for a question about lines, of who waits for it */
+	PARSER_TRIES = 4,		/* of who waits, while the parser has no CPU: -EAGAIN */
 };
 
 struct parser;

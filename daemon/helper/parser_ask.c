@@ -12,7 +12,7 @@ int parser_ask(struct parser *parser, const struct object *object, struct helper
 		return -ETIME;
 	call->start_ms = parser_start_ms(parser);
 	r = helper_call(parser->helper, call);
-	if (r == -ETIMEDOUT || r == -EPIPE)
-		suspects_accuse(&parser->suspects, object, r);
+	if (call->ret_blame)
+		suspects_accuse(&parser->suspects, object, r, call->ret_blame);
 	return r;
 }

@@ -24,8 +24,12 @@ int parser_debug(struct parser *parser, const struct object *object, int fd, uin
 		.request = &file, .request_bytes = sizeof(file),
 		.answer = ret_facts, .answer_bytes = sizeof(*ret_facts),
 	};
-	int r = parser_ask(parser, object, &call);
+	unsigned int tries = limit_ms >= PARSER_LINES_MS ? PARSER_TRIES : 1;
+	int r;
 
+	do
+		r = parser_ask(parser, object, &call);
+	while (r == -EAGAIN && --tries);
 	if (r < 0)
 		return r;
 	return ret_facts->segment_count <= LINES_SEGMENTS_MAX &&

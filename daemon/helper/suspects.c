@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "base/utf8.h"
 
+enum { BLAME_MAX = 100 * PARSER_DEATHS_MAX };
+
 void stand_in_init(struct stand_in *stand_in, const struct object *object, enum suspect_part part)
 {
 	snprintf(stand_in->path, sizeof(stand_in->path), "%s of %s",
@@ -19,7 +21,7 @@ static const struct suspect *find(const struct suspects *suspects, const struct 
 	for (size_t i = 0; i < SUSPECTS_MAX; i++) {
 		const struct suspect *suspect = &suspects->all[i];
 
-		if (suspect->deaths && suspect->inode == object->inode && suspect->dev == object->dev &&
+		if (suspect->blame && suspect->inode == object->inode && suspect->dev == object->dev &&
 		    suspect->ctime_ns == object->ctime_ns && suspect->size == object->size)
 			return suspect;
 	}
@@ -30,26 +32,29 @@ bool suspects_has(const struct suspects *suspects, const struct object *object)
 {
 	const struct suspect *suspect = find(suspects, object);
 
-	return suspect && suspect->deaths >= PARSER_DEATHS_MAX;
+	return suspect && suspect->blame >= BLAME_MAX;
 }
 
-void suspects_accuse(struct suspects *suspects, const struct object *object, int error)
+void suspects_accuse(struct suspects *suspects, const struct object *object, int error, unsigned int blame)
 {
 	const struct suspect *known = find(suspects, object);
 	struct suspect *suspect = known ? &suspects->all[known - suspects->all] :
 					  &suspects->all[suspects->next++ % SUSPECTS_MAX];
 	char path[200];
+	bool is_new;
 
 	if (!known)
 		*suspect = (struct suspect){
 			.dev = object->dev, .inode = object->inode, .size = object->size,
 			.ctime_ns = object->ctime_ns,
 		};
-	if (++suspect->deaths != PARSER_DEATHS_MAX)
+	is_new = suspect->blame < BLAME_MAX;
+	suspect->blame = min_of(suspect->blame + blame, (unsigned int)BLAME_MAX);
+	if (!is_new || suspect->blame < BLAME_MAX)
 		return;
 	utf8_copy(path, sizeof(path), object->path);
 	snprintf(suspects->last_set_apart, sizeof(suspects->last_set_apart), "%s: the parser %s", path,
-		 error == -ETIMEDOUT ? "did not come to an end" : "crashed");
+		 error == -EPIPE ? "crashed" : "did not come to an end");
 	log_warning("%s; it is not read again, and its frames stay without %s", suspects->last_set_apart,
 		    object->size >> SUSPECT_PART_SHIFT ? "what it has of source lines" : "names");
 }
@@ -59,6 +64,6 @@ size_t suspects_set_apart(const struct suspects *suspects)
 	size_t count = 0;
 
 	for (size_t i = 0; i < SUSPECTS_MAX; i++)
-		count += suspects->all[i].deaths >= PARSER_DEATHS_MAX;
+		count += suspects->all[i].blame >= BLAME_MAX;
 	return count;
 }

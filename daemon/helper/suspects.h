@@ -13,7 +13,7 @@ enum {
 struct suspect {
 	uint64_t dev, inode, size;
 	int64_t ctime_ns;
-	unsigned int deaths;
+	unsigned int blame;	/* percent of a death, summed up */
 };
 
 struct suspects {
@@ -39,8 +39,8 @@ struct stand_in {
 void stand_in_init(struct stand_in *stand_in, const struct object *object, enum suspect_part part);
 
 bool suspects_has(const struct suspects *suspects, const struct object *object);
-/* @error: -ETIMEDOUT or -EPIPE, how it ended. */
-void suspects_accuse(struct suspects *suspects, const struct object *object, int error);
+/* @error: how it ended, -EPIPE if by itself. @blame: percent, see helper_call() */
+void suspects_accuse(struct suspects *suspects, const struct object *object, int error, unsigned int blame);
 size_t suspects_set_apart(const struct suspects *suspects);
 
 #endif /* STACKTAP_HELPER_SUSPECTS_H */
