@@ -2,7 +2,8 @@
 """Hold rules of Go's code against its instructions, as objdump has them: what moves the stack pointer moves the caller's place by
 as much, jumps inside of a function leave it, and where a function begins and returns it is right behind the return address.
 
-Where either end of a step has no rule it tells nothing. On arm64 the link register is stored before a rule says so.
+Where either end of a step has no rule it tells nothing. Behind what takes the stack pointer from elsewhere there is none. On arm64 the
+link register is stored before a rule says so.
 """
 import bisect
 import os
@@ -16,6 +17,8 @@ TARGET = re.compile(r"([0-9a-f]+) <")
 RULE = re.compile(r"([0-9a-f]{16})  (.*)$")
 CFA = re.compile(r"cfa=sp(?:\+(\d+))? ra=(\S+)")
 X86_IMMEDIATE = re.compile(r"\$0x([0-9a-f]+),%rsp$")
+X86_COMPARES = ("cmp", "test", "bt")
+ELSEWHERE = "elsewhere"
 STOPS = ("jmp", "ret", "retq", "ud2", "int3", "hlt", "b", "br", "udf", "(bad)", "brk", ".inst")
 CONDITIONAL = ("cbz", "cbnz", "tbz", "tbnz")
 # what never returns may be followed by anything
@@ -43,12 +46,16 @@ def signed(text):
 def effect_x86(word, operands):
     if word in ("push", "pushq", "pushf", "pushfq"):
         return WORD
-    if word in ("pop", "popq", "popf", "popfq"):
+    if word in ("pop", "popq", "popf", "popfq") and operands != "%rsp":
         return -WORD
+    if word in ("leave", "leaveq", "enter", "iretq"):
+        return ELSEWHERE
     match = X86_IMMEDIATE.search(operands) if word.rstrip("q") in ("sub", "add") else None
     if match:
         return signed(match[1]) * (1 if word.startswith("sub") else -1)
-    return 0
+    # where it is the operand that is written, which is the last one; both of an exchange are
+    written = re.search(r"(?:^|,)%r?e?spl?$", operands) or word.startswith("xchg") and re.match(r"%rsp,", operands)
+    return ELSEWHERE if written and not word.startswith(X86_COMPARES + ("push", "call", "jmp")) else 0
 
 
 def effect_arm64(word, operands):
@@ -63,7 +70,8 @@ def effect_arm64(word, operands):
 
 
 def check(stacktap, path, stripped, is_arm64, first_code, end_code):
-    """Of the code in [@first_code, @end_code): how many steps were held against rules, and those that break them."""
+    """Of the code in [@first_code, @end_code): how many steps were held against rules, those that break them, and how many
+    instructions take x86's stack pointer from elsewhere."""
     tool = "aarch64-linux-gnu-objdump" if is_arm64 and os.uname().machine != "aarch64" else "objdump"
     rows = rules(stacktap, stripped)
     starts = [row[0] for row in rows]
@@ -71,18 +79,19 @@ def check(stacktap, path, stripped, is_arm64, first_code, end_code):
     def at(address):
         return rows[bisect.bisect_right(starts, address) - 1][1:] if address >= starts[0] else (None, "")
 
-    wrong, steps, name, code = [], 0, "", []
+    wrong, steps, taken, name, code = [], 0, 0, "", []
     first = 0 if is_arm64 else WORD
 
     def finish():
-        nonlocal steps
+        nonlocal steps, taken
         inside = {address for address, _, _ in code}
         stored = False
         for i, (address, word, operands) in enumerate(code):
+            change = effect_arm64(word, operands) if is_arm64 else effect_x86(word, operands)
+            taken += change == ELSEWHERE
             cfa, where = at(address)
             if cfa is None:
                 continue
-            change = effect_arm64(word, operands) if is_arm64 else effect_x86(word, operands)
             # a call that does not come back may have a nop behind it
             call = code[i - 1] if i and word == "nop" else code[i]
             ways = [(code[i + 1][0], change)] if i + 1 < len(code) and word not in STOPS and not (
@@ -97,6 +106,11 @@ def check(stacktap, path, stripped, is_arm64, first_code, end_code):
                 wrong.append(f"{address:x} {name}: returns with {cfa}")
             for to, moved in ways:
                 after = at(to)[0]
+                if moved == ELSEWHERE:
+                    steps += 1
+                    if after is not None:
+                        wrong.append(f"{address:x} {name}: {word} {operands}: at {to:x} {after}")
+                    continue
                 if to not in inside:
                     moved, after = 0, first
                 if after is None or moved is None:
@@ -119,4 +133,4 @@ def check(stacktap, path, stripped, is_arm64, first_code, end_code):
                 finish()
             named = FUNCTION.match(line)
             name, code = named[1] if named else name, []
-    return steps, wrong
+    return steps, wrong, taken

@@ -61,6 +61,22 @@ static int find_now(struct parser *parser, struct object *object, int fd, const 
 	return r;
 }
 
+/* While the parser had no CPU, as a busy host may let it happen, again: @is_open, unless what was open is gone with it. */
+static int find(struct parser *parser, struct object *object, int fd, const struct parser_part parts[static 2], bool *is_open,
+		const uint64_t *addresses, uint32_t count, struct lines_answer *ret_answer)
+{
+	unsigned int tries = PARSER_TRIES;
+	int r;
+
+	do {
+		r = *is_open ? 0 : parser_open_lines(parser, object, fd, true, &parts[0], &parts[1], PARSER_LINES_MS);
+		if (!r)
+			r = parser_lines(parser, object, addresses, count, PARSER_LINES_MS, ret_answer);
+		*is_open = !r;
+	} while (r == -EAGAIN && --tries);
+	return r;
+}
+
 int main(int argc, char **argv)
 {
 	static struct lines_answer answer;
@@ -71,6 +87,7 @@ int main(int argc, char **argv)
 	int fd, r;
 	uint32_t count;
 	char line[64];
+	bool is_open = false;
 	const bool is_now = argc == 3 && !strcmp(argv[1], "--now");
 
 	if (is_now) {
@@ -91,16 +108,13 @@ int main(int argc, char **argv)
 	}
 	if (parser_new(&parser) < 0)
 		return 2;
-	r = is_now ? 0 : parser_open_lines(parser, object, fd, true, &parts[0], &parts[1], PARSER_LINES_MS);
 	do {
 		for (count = 0; count < LINES_ADDRESSES_MAX && fgets(line, sizeof(line), stdin);)
 			addresses[count++] = strtoull(line, NULL, 16);
-		if (is_now)
-			r = find_now(parser, object, fd, addresses, count, &answer);
-		else if (r == 0)
-			r = parser_lines(parser, object, addresses, count, PARSER_LINES_MS, &answer);
+		r = is_now ? find_now(parser, object, fd, addresses, count, &answer) :
+			     find(parser, object, fd, parts, &is_open, addresses, count, &answer);
 		if (r < 0) {
-			fprintf(stderr, "%s: error %d\n", argv[1], -r);
+			fprintf(stderr, "%s: %s\n", argv[1], strerror(-r));
 			return 1;
 		}
 		print_answer(&answer, count);
