@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the subcommands share: the command table, how errors are said, exit codes.
+ * What the subcommands share: their names, how errors are said, exit codes.
  *
  * A subcommand gets argv with its own name first and returns the exit code.
  */
@@ -15,12 +15,6 @@ enum {
 	CLI_USAGE = 2,
 	CLI_GREW = 3,		/* `diff --fail-over` found what it looks for */
 	CLI_GO_ON = -1,		/* no exit code: the command has its work still to do */
-};
-
-struct cli_command {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *help;	/* one line */
 };
 
 int status_run(int argc, char **argv);

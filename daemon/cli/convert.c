@@ -14,21 +14,25 @@
 
 static const char help[] =
 	"usage: stacktap convert [OPTION...] -o OUTPUT [FILE]\n\n"
-	"Writes one event of a file of OTLP profiles (default: stacktap.otlp; - is standard input)\n"
-	"in the format of another tool, and says what that has no place for.\n\n"
-	"  pprof        .pb.gz .pprof .pgo       go tool pprof, what reads its files, go build -pgo\n"
-	"  folded       .folded .collapsed .txt  a stack per line, for flamegraph.pl and others\n"
+	"Writes one event of a file of OTLP profiles (default: stacktap.otlp; - is\n"
+	"standard input) in the format of another tool, and says what that has no place\n"
+	"for.\n\n"
+	"  pprof        .pb.gz .pprof .pgo       go tool pprof, go build -pgo, others\n"
+	"  folded       .folded .collapsed .txt  a stack per line, for flamegraph.pl\n"
 	"  speedscope   .speedscope.json         speedscope.app\n"
 	"  firefox      .firefox.json            profiler.firefox.com\n"
 	"  perf-script  .perf .perf-script       as `perf script' prints it\n\n"
-	"Or writes another tool's profile as OTLP: pprof, perf.data, or what `perf script' prints.\n\n"
+	"Or writes another tool's profile as OTLP: pprof, perf.data, or what\n"
+	"`perf script' prints.\n\n"
 	"  otlp         .otlp\n\n"
-	SELECT_HELP
+	"Output:\n"
 	"  -o, --output OUTPUT     - is standard output\n"
 	"  -f, --format FORMAT     default: by how OUTPUT ends\n"
-	"      --value WHICH       samples (default) or weight, where a format has one value alone\n"
+	"      --value WHICH       samples (default) or weight, where a format has one\n"
+	"                          value alone\n"
 	"      --json              say as JSON what was written\n"
-	"  -h, --help\n";
+	"  -h, --help\n\n"
+	SELECT_HELP;
 
 enum {
 	OPT_VALUE = 256,

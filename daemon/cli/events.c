@@ -12,9 +12,10 @@
 
 static const char help[] =
 	"usage: stacktap events [OPTION...]\n\n"
-	"Prints events as they happen: sessions created, started, changed, stopped and destroyed;\n"
-	"CPUs going online and offline; fallbacks to cpu-clock and their ends; throttling,\n"
-	"multiplexing, losses, degradation. Ends with Ctrl-C. Needs CAP_SYS_ADMIN.\n\n"
+	"Prints events as they happen: sessions created, started, changed, stopped and\n"
+	"destroyed; CPUs going online and offline; fallbacks to cpu-clock and their\n"
+	"ends; throttling, multiplexing, losses, degradation. Ends with Ctrl-C. Needs\n"
+	"CAP_SYS_ADMIN.\n\n"
 	"  -n, --count N        end after N events\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
 	"      --json           one JSON object per line\n"

@@ -10,33 +10,66 @@
 
 #include <stacktap/version.h>
 
-static const struct cli_command commands[] = {
-	{ "status", status_run, "show module, sessions, counters and the daemon's status" },
-	{ "record", record_run, "sample and write an OTLP profile" },
-	{ "top", top_run, "print the hottest functions of right now" },
-	{ "report", report_run, "print the hottest functions of an OTLP profile" },
-	{ "diff", diff_run, "compare two OTLP profiles: what grew and what shrank significantly" },
-	{ "annotate", annotate_run, "print the lines or instructions of a function, with their samples" },
-	{ "flamegraph", flamegraph_run, "draw an OTLP profile as an HTML page or an SVG picture" },
-	{ "serve", serve_run, "show OTLP profiles to a browser and go tool pprof on this host" },
-	{ "convert", convert_run, "write an OTLP profile in the format of another tool" },
-	{ "objects", objects_run, "list the programs and libraries in an OTLP profile, by build-id" },
-	{ "symbolize", symbolize_run, "add names and lines to an OTLP profile, from debug files" },
-	{ "store", store_run, "list, export and prune what a store or spool keeps" },
-	{ "start", start_run, "start sampling in a session" },
-	{ "stop", stop_run, "stop sampling in a session" },
-	{ "set", set_run, "change a session's rate or filters while it runs" },
-	{ "events", events_run, "print events of sessions and CPUs as they happen" },
-	{ "doctor", doctor_run, "check what stacktap needs from this host, and print remedies" },
-	{ "unwind-info", unwind_info_run, "show the unwind table of an ELF file" },
+enum group {
+	GROUP_READING,
+	GROUP_FILES,
+	GROUP_SESSIONS,
+	GROUP_HOST,
+};
+
+static const char *const headings[] = {
+	[GROUP_READING] = "Record and read",
+	[GROUP_FILES] = "Files",
+	[GROUP_SESSIONS] = "Sessions",
+	[GROUP_HOST] = "This host",
+};
+
+static const struct command {
+	enum group group;
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;	/* one line */
+} commands[] = {
+	{ GROUP_READING, "record", record_run, "sample and write an OTLP profile" },
+	{ GROUP_READING, "top", top_run, "print the hottest functions of right now" },
+	{ GROUP_READING, "report", report_run, "print the hottest functions of an OTLP profile" },
+	{ GROUP_READING, "flamegraph", flamegraph_run,
+	  "draw an OTLP profile as an HTML page or an SVG picture" },
+	{ GROUP_READING, "diff", diff_run,
+	  "compare two OTLP profiles: what grew and what shrank significantly" },
+	{ GROUP_READING, "annotate", annotate_run,
+	  "print the lines or instructions of a function, with their samples" },
+	{ GROUP_READING, "serve", serve_run,
+	  "show OTLP profiles to a browser and go tool pprof on this host" },
+	{ GROUP_FILES, "convert", convert_run,
+	  "write an OTLP profile in the format of another tool" },
+	{ GROUP_FILES, "objects", objects_run,
+	  "list the programs and libraries in an OTLP profile, by build-id" },
+	{ GROUP_FILES, "symbolize", symbolize_run,
+	  "add names and lines to an OTLP profile, from debug files" },
+	{ GROUP_FILES, "store", store_run, "list, export and prune what a store or spool keeps" },
+	{ GROUP_SESSIONS, "status", status_run,
+	  "show module, sessions, counters and the daemon's status" },
+	{ GROUP_SESSIONS, "start", start_run, "start sampling in a session" },
+	{ GROUP_SESSIONS, "stop", stop_run, "stop sampling in a session" },
+	{ GROUP_SESSIONS, "set", set_run, "change a session's rate or filters while it runs" },
+	{ GROUP_SESSIONS, "events", events_run,
+	  "print events of sessions and CPUs as they happen" },
+	{ GROUP_HOST, "doctor", doctor_run,
+	  "check what stacktap needs from this host, and print remedies" },
+	{ GROUP_HOST, "unwind-info", unwind_info_run, "show the unwind table of an ELF file" },
 };
 
 static void print_help(void)
 {
 	fputs("usage: stacktap [COMMAND] [OPTION...]\n\n"
-	      "Profiles this host, shows what was recorded, and controls sessions. Without a command: status.\n\n", stdout);
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+	      "Profiles this host, shows what was recorded, and controls sessions. Without a\n"
+	      "command: status.\n", stdout);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (!i || commands[i].group != commands[i - 1].group)
+			printf("\n%s:\n", headings[commands[i].group]);
 		printf("  %-11s %s\n", commands[i].name, commands[i].help);
+	}
 	fputs("\n  -h, --help     this text; `stacktap COMMAND --help' has a command's options\n"
 	      "      --version  print the version\n\n"
 	      "`stacktap help COMMAND' shows a command's manual page.\n", stdout);
@@ -51,7 +84,7 @@ static const char *near_command(const char *name)
 	return near_best(&near);
 }
 
-static const struct cli_command *find(const char *name)
+static const struct command *find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (!strcmp(commands[i].name, name))
@@ -71,7 +104,7 @@ static int say_unknown(const char *name)
 /* As git's: a command's page, or the overview. A tree that is not installed has no pages. */
 static int help_run(const char *name)
 {
-	const struct cli_command *command = name ? find(name) : NULL;
+	const struct command *command = name ? find(name) : NULL;
 
 	if (!name) {
 		print_help();
@@ -86,7 +119,7 @@ static int help_run(const char *name)
 /* Somebody's first look: what keeps it from working here is not the end of it. */
 static int run_alone(int argc, char **argv)
 {
-	int ret = commands[0].run(argc, argv);
+	int ret = status_run(argc, argv);
 
 	if (ret == CLI_FAILED)
 		fputs("next: run `stacktap doctor', which says what this host lacks; then `sudo stacktap record "
@@ -99,7 +132,7 @@ static int run_alone(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
-	const struct cli_command *command;
+	const struct command *command;
 
 	if (child_keep_environment() < 0)
 		return cli_error("out of memory");
@@ -117,7 +150,7 @@ int main(int argc, char **argv)
 	if (!name)
 		return run_alone(argc, argv);
 	if (name[0] == '-')
-		return commands[0].run(argc, argv);
+		return status_run(argc, argv);
 	progress_watch();
 	command = find(name);
 	return command ? command->run(argc - 1, argv + 1) : say_unknown(name);

@@ -11,9 +11,10 @@
 
 static const char help[] =
 	"usage: stacktap objects [OPTION...] [FILE|DIRECTORY...]\n\n"
-	"Lists the programs, libraries and kernel modules that have frames in files of OTLP profiles\n"
-	"(default: stacktap.otlp; - is standard input) or in a store's directory, with the build-ids by\n"
-	"which debug files are found, see `stacktap symbolize'.\n\n"
+	"Lists the programs, libraries and kernel modules that have frames in files of\n"
+	"OTLP profiles (default: stacktap.otlp; - is standard input) or in a store's\n"
+	"directory, with the build-ids by which debug files are found, see\n"
+	"`stacktap symbolize'.\n\n"
 	"      --missing  only objects that have frames without names\n"
 	"      --json     everything as JSON\n"
 	"  -h, --help\n";

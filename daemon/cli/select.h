@@ -36,17 +36,21 @@ enum {
 	{ "no-inline", no_argument, NULL, SELECT_NO_INLINE }
 
 #define SELECT_HELP                                                                                \
+	"Selection:\n"                                                                             \
 	"      --process NAME|PID  samples of this process\n"                                      \
 	"      --thread NAME|TID   of this thread\n"                                               \
 	"      --container ID      of this container; its id may be cut short\n"                   \
 	"      --service NAME      of this service\n"                                              \
 	"      --cgroup PATH       of this cgroup and those below it\n"                            \
 	"      --event NAME        of this event, if several were recorded\n"                      \
-	"      --from T, --to T    from and before: 2.5, 500ms, 1m after the recording began, a\n" \
-	"                          date (2026-11-23T14:00:05Z), or @SECONDS since 1970\n"          \
+	"      --from T, --to T    from and before: 2.5, 500ms, 1m after the recording\n"          \
+	"                          began, a date (2026-11-23T14:00:05Z), or @SECONDS\n"            \
+	"                          since 1970\n"                                                   \
 	"      --since TIME        of the last 10s, 500ms, 1m\n"                                   \
-	"      --no-inline         what is inlined into a function counts as that function itself\n" \
-	"      --inline            it has frames of its own, where they are known (default)\n"
+	"      --no-inline         what is inlined into a function counts as that\n"               \
+	"                          function itself\n"                                              \
+	"      --inline            it has frames of its own, where they are known\n"               \
+	"                          (default)\n"
 
 /* One of these options, as getopt_long() returned it: CLI_OK, or says what is wrong. */
 int select_parse(int option, const char *argument, struct selection *selection);

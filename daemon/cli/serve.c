@@ -14,14 +14,17 @@
 
 static const char help[] =
 	"usage: stacktap serve [OPTION...] [FILE|DIRECTORY]\n\n"
-	"Shows a file of OTLP profiles (default: stacktap.otlp; - is standard input), or a store's\n"
-	"directory, to a browser and to go tool pprof on this host, until SIGINT or SIGTERM. Prints the\n"
-	"address to open. What is selected here is shown unless a query selects otherwise.\n\n"
-	SELECT_HELP
-	"  -l, --listen ADDRESS    [HOST:]PORT of the loopback interface, or the path of a unix socket\n"
-	"                          (default: localhost:0, a port that is free)\n"
+	"Shows a file of OTLP profiles (default: stacktap.otlp; - is standard input), or\n"
+	"a store's directory, to a browser and to go tool pprof on this host, until\n"
+	"SIGINT or SIGTERM. Prints the address to open.\n\n"
+	"Serving:\n"
+	"  -l, --listen ADDRESS    [HOST:]PORT of the loopback interface, or the path of\n"
+	"                          a unix socket (default: localhost:0, a port that is\n"
+	"                          free)\n"
 	"      --json              say the address as JSON\n"
-	"  -h, --help\n";
+	"  -h, --help\n\n"
+	"What is selected here is shown unless a query selects otherwise.\n\n"
+	SELECT_HELP;
 
 struct options {
 	const char *path, *address;

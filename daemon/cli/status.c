@@ -15,8 +15,8 @@
 
 static const char help[] =
 	"usage: stacktap [status] [--json]\n\n"
-	"Prints the module's version and features, all sessions with sources, filters and counters,\n"
-	"and the daemon's status.\n\n"
+	"Prints the module's version and features, all sessions with sources, filters\n"
+	"and counters, and the daemon's status.\n\n"
 	"  --json      as JSON\n"
 	"  -h, --help\n";
 

@@ -14,9 +14,10 @@
 
 static const char help[] =
 	"usage: stacktap unwind-info [OPTION...] FILE [ADDRESS]\n\n"
-	"Compiles the call frame information of an ELF file into the table that user stacks are\n"
-	"unwound with, and prints its rows: an address, and the rule that holds from there on. With\n"
-	"ADDRESS (an ELF virtual address, 0x... or decimal) only the row that holds there.\n\n"
+	"Compiles the call frame information of an ELF file into the table that user\n"
+	"stacks are unwound with, and prints its rows: an address, and the rule that\n"
+	"holds from there on. With ADDRESS (an ELF virtual address, 0x... or decimal)\n"
+	"only the row that holds there.\n\n"
 	"      --summary  sizes and counts, not the rows\n"
 	"      --json     everything as JSON\n"
 	"  -h, --help\n";

@@ -69,11 +69,14 @@ mentioned() {
 
 commands=$("$stacktap" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
-	"status record top report diff annotate flamegraph serve convert objects symbolize store start stop set events doctor unwind-info "
+	"record top report flamegraph diff annotate serve convert objects symbolize store status start stop set events doctor unwind-info "
 check "--help" run 0 --help
 check "help" run 0 help
 "$stacktap" --help >"$scratch/overview"
 check "help is --help" cmp "$out" "$scratch/overview"
+check "--help fits 80 columns" test "$(wc -L <"$scratch/overview")" -le 80
+same "headings of --help are those of stacktap(8)" "$(grep -E '^[A-Z].*:$' "$scratch/overview")" \
+	"$(sed -n '/^# COMMANDS/,/^# EXIT/s/^## \(.*\)/\1:/p' man/stacktap.8.scd.in)"
 check "help of an option" run 0 help --help
 check "is the overview, too" cmp "$out" "$scratch/overview"
 refused "help of an unknown command" 2 "unknown command \`recrod'; did you mean \`record'?" help recrod
@@ -103,10 +106,11 @@ for command in $commands; do
 	check "$command --help" run 0 "$command" --help
 	check "$command --help is its own" says "$out" "$command"
 	check "$command -h" run 0 "$command" -h
-	check "$command --help fits 100 columns" test "$(wc -L <"$out")" -le 100
+	check "$command --help fits 80 columns" test "$(wc -L <"$out")" -le 80
 	man/page <"man/stacktap-$command.8.scd.in" >"$scratch/page"
 	same "the page of $command has its --help's options, each with a meaning, and no others" "$(defined <"$scratch/page")" \
 		"$(mentioned <"$out" | grep -vxE -- '-h|--help')"
+	check "headings of $command's --help and page, and what stands below each" python3 -B "$helpers/headings.py" "$out" "$scratch/page"
 	same "its name is --help's line" "$(sed -n "s/^stacktap-$command - //p" "$scratch/page")" \
 		"$("$stacktap" --help | sed -n "s/^  $command  *//p")"
 	check "the overview lists it" grep -qxF "*stacktap-$command*(8)" man/stacktap.8.scd.in
