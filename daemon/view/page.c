@@ -270,8 +270,32 @@ static void put_entries(const struct page *page, FILE *file)
 	}
 }
 
-/* Which events are compared, and of the nodes that were tested the error of the change and what was found. */
-static void put_diff(const struct diff *diff, FILE *file)
+static const struct diff_share *share_of(const struct diff *diff, struct model *model, uint32_t frame, bool is_self)
+{
+	static const struct diff_share unknown = { .verdict = DIFF_FEW };
+	const struct diff_row *row = diff_row_of(diff, model, frame);
+
+	return !row ? &unknown : is_self ? &row->self : &row->total;
+}
+
+/* Of the function of each frame. */
+static void put_tested(const struct diff *diff, struct model *model, bool is_self, FILE *file)
+{
+	fputs("{\"verdict\":[", file);
+	for (uint32_t i = 0; i < model->frames.count; i++)
+		put_number(file, share_of(diff, model, i, is_self)->verdict, !i);
+	fputs("],\n\"error\":[", file);
+	for (uint32_t i = 0; i < model->frames.count; i++) {
+		const struct diff_share *share = share_of(diff, model, i, is_self);
+
+		/* what was not tested has none */
+		fprintf(file, "%s%.6g", i ? "," : "", share->verdict == DIFF_FEW ? 0 : share->test.error);
+	}
+	fputs("]}", file);
+}
+
+/* Which events are compared, and of nodes and functions that were tested the error of the change and what was found. */
+static void put_diff(const struct diff *diff, struct model *model, FILE *file)
 {
 	char untested[128] = "";
 
@@ -288,7 +312,11 @@ static void put_diff(const struct diff *diff, FILE *file)
 	fputs("],\n\"error\":[", file);
 	for (size_t i = 0; i < diff_path_count(diff); i++)
 		fprintf(file, "%s%.6f", i ? "," : "", diff_path(diff, i)->total.test.error);
-	fputs("]},\n", file);
+	fputs("],\n\"functions\":{\"self\":", file);
+	put_tested(diff, model, true, file);
+	fputs(",\n\"total\":", file);
+	put_tested(diff, model, false, file);
+	fputs("}},\n", file);
 }
 
 static void put_data(struct page *page, FILE *file)
@@ -311,7 +339,7 @@ static void put_data(struct page *page, FILE *file)
 		model->is_cut || model->before.is_cut ? "true" : "false",
 		page->diff ? page->diff->events[DIFF_AFTER] : model_main_event(model));
 	if (page->diff)
-		put_diff(page->diff, file);
+		put_diff(page->diff, page->model, file);
 	put_events(page, file);
 	put_frames(page, file);
 	put_nodes(model, file);

@@ -364,6 +364,24 @@ def walk(tap, page, recording, shots):
     page.keys("1")
 
 
+def narrow(tap, page, shots):
+    """A window as wide as a telephone: names are seen without scrolling."""
+    size = page.driver.get_window_size()
+    page.driver.set_window_size(420, 900)
+    page.settle()
+    page.shot(os.path.join(shots, "narrow.png"))
+    page.keys("3")
+    page.settle()
+    page.shot(os.path.join(shots, "narrow-functions.png"))
+    inside = page.run("""const name = document.querySelector('#panel-functions .body .name').getBoundingClientRect();
+        return [name.left, name.right, innerWidth, document.documentElement.scrollWidth]""")
+    tap.check("a narrow window has names beside shares", inside[1] - inside[0] >= 120 and inside[1] <= inside[2] and
+              inside[3] <= inside[2], inside)
+    page.keys("1")
+    page.driver.set_window_size(size["width"], size["height"])
+    page.settle()
+
+
 def times(tap, page, recording, shots):
     run = page.run
     page.run("document.activeElement.blur()")
@@ -389,6 +407,13 @@ def times(tap, page, recording, shots):
     tap.same("dragged over it: the same", run("return stacktap.graph.layout.samples[0]"),
              recording.between(start + round(first * width * 1e6), start + round(last * width * 1e6)))
     tap.check("the range is told", page.text("heat-text").startswith("Time: "), page.text("heat-text"))
+    ActionChains(page.driver).move_to_element_with_offset(heat, 100, 0).perform()
+    cell = run("return [document.getElementById('tooltip').hidden, document.getElementById('tooltip').textContent, stacktap.heat.most]")
+    told = re.fullmatch(r"([\d.]+) s(\d+) samples?", cell[1])
+    tap.check("a cell tells its time and samples", not cell[0] and told and int(told[2]) <= cell[2] and int(told[2]) == run(
+        "const h = stacktap.heat; return h.counts[(arguments[0] * 1000 / h.profile.width - h.first) / h.step]", float(told[1])), cell)
+    ActionChains(page.driver).move_to_element(page.driver.find_element("id", "title")).perform()
+    tap.same("while it is pointed to", run("return document.getElementById('tooltip').hidden"), True)
     run("document.getElementById('heat-clear').click()")
     page.settle()
     tap.same("and can be taken back", run("return stacktap.graph.layout.samples[0]"), len(recording.samples))
@@ -699,6 +724,7 @@ def busy(tap, stacktap, work, shots):
         split_by_cgroup(tap, page)
         copied(tap, page, recording)
         printed(tap, page)
+        narrow(tap, page, shots)
         *worst, looked_at = page.run(CONTRAST)
         tap.check(f"contrast of text is 4.5 at least, in both themes ({looked_at[0]} looked at)", worst[0][0] >= 4.5,
                   worst)
@@ -775,6 +801,42 @@ def deep(tap, stacktap, work, shots):
         tap.same("a deep stack: nothing on the console", page.complaints(), [])
 
 
+# Of each row of a table of changes: name, is it coloured as one, is it grey, the texts of its changes.
+CHANGED_ROWS = """
+const list = stacktap[arguments[0]], grid = arguments[0] === 'treeList' ? stacktap.treeGrid : stacktap.functionGrid, found = [];
+for (let i = 0; i < list.count(); i++) {
+    const row = grid.row(i), cells = Array.from(row.children).map((cell) => cell.lastChild.textContent);
+    const colour = list.colour(i, 'light');
+    found.push([cells[cells.length - 2], CHANGES.light.grew.includes(colour) ? 'grew' : CHANGES.light.shrank.includes(colour) ?
+        'shrank' : 'same', row.classList.contains('same'), ...cells.slice(2, -2)]);
+}
+return found;
+"""
+
+
+def changed_row(total, alone=None):
+    """The same of diff's."""
+    def text(change):
+        points = re.sub(r"^[+-]0\.00$", "0.00", f"{change['change']:+.2f}")
+        return points + (f" ± {change['error95']:.2f}" if change["verdict"] != "few" and change["error95"] > 0 else "")
+    verdicts = {change["verdict"] for change in (total, alone) if change}
+    return [total["verdict"].replace("few", "same"), not verdicts & {"grew", "shrank"}, text(total)] + ([text(alone)] if alone else [])
+
+
+def shape(tap, page):
+    """What a graph of few levels and a small window leave room for."""
+    top = page.run("const g = stacktap.graph; return [g.y(g.layout.depth - 1), g.y(0), g.shown]")
+    tap.check("a graph of few levels begins at the top", 0 < top[0] < 60 and top[1] < top[2] / 2, top)
+    page.run("""document.getElementById('split').value = 'process'; document.getElementById('split').dispatchEvent(new Event('change'))""")
+    tap.same("its root stays where it is when it is split", page.run("return stacktap.graph.y(0)"), top[1])
+    page.run("""document.getElementById('split').value = 'none'; document.getElementById('split').dispatchEvent(new Event('change'))""")
+    places = "return Array.from(document.querySelectorAll('#tools > button, #tools select')).map((e) => e.getBoundingClientRect().x)"
+    before = page.run(places)
+    page.keys("3")
+    tap.same("what is chosen moves nothing", page.run(places), before)
+    page.keys("1")
+
+
 def changes(tap, stacktap, work, shots):
     """Two recordings: a function that the second one has no more is still there, what is not significant is grey."""
     before, after, page_path = (os.path.join(work, name) for name in ("before.otlp", "after.otlp", "changes.html"))
@@ -807,11 +869,26 @@ def changes(tap, stacktap, work, shots):
         same = [rest for path, rest in frames.items() if rest[2] == 1]
         tap.check("what is not significant is grey", same and all(rest[3] == "#ececf0" for rest in same), same)
         tap.check("the line below the title", "30,000 samples before, 30,000 samples after" in page.text("facts"), page.text("facts"))
+        shape(tap, page)
         page.shot(os.path.join(shots, "changes.png"))
         page.keys("3")
         tap.same("the function with the largest change is the first or the last", page.run(
             "const l = stacktap.functionList; return stacktap.profile.names[l.order[l.order.length - 1]]"), diff.PLANTED)
         page.shot(os.path.join(shots, "changes-functions.png"))
+        rows = page.run(CHANGED_ROWS, "functionList")
+        tap.same("rows of functions have the changes, the errors and the verdicts of diff", [
+            name for name, *have in rows if name in (one := {row["name"]: row for row in said["rows"]}) and
+            have != changed_row(one[name]["total"], one[name]["self"])], [])
+        tap.check("rows of either verdict, and of neither", len({row[1] for row in rows}) == 3 and len(rows) > 30, rows[:3])
+        page.keys("2")
+        width = page.run("""const name = document.querySelector('#panel-tree .body .name');
+            return [name.clientWidth, document.getElementById('panel-tree').clientWidth]""")
+        tap.check("names have the widest column of the call tree", 3 * width[0] > width[1], width)
+        want_rows = {path["stack"][-1]: path["total"] for path in said["paths"] if len(path["stack"]) == 2}
+        tap.same("so have those of the call tree", [
+            row for row in page.run(CHANGED_ROWS, "treeList")
+            if row[0] in want_rows and row[1:4:2] != changed_row(want_rows[row[0]])[:3:2]], [])
+        page.keys("3")
         page.keys("1", "r")
         callers = page.run(find)
         tap.same("callers have changes, too", [round(rest[1], 9) for stack, *rest in callers if stack == [diff.PLANTED]],

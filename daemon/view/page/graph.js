@@ -59,11 +59,25 @@ const VERDICT_SAME = 1;
 const VERDICT_GREW = 2;
 const VERDICT_SHRANK = 3;
 
+/* The more of both shares the change is the stronger. */
+function changeColour(theme, change, weight, isChange) {
+	const colours = CHANGES[theme];
+	const relative = Math.abs(change) / Math.max(2 * weight, 1e-12);
+
+	return isChange ? (change > 0 ? colours.grew : colours.shrank)[CHANGE_STEPS.filter((step) => relative > step).length] :
+		colours.same;
+}
+
 class Graph {
-	/* @on: what to do with frames: hover(graph, i, x, y), focus(graph, i), sandwich(func), describe(graph, i) */
-	constructor(part, profile, label, on) {
+	/*
+	 * @levels that have room in any case: a graph of fewer begins below what is above it, not at the bottom of the window, and
+	 * stays there whatever part of the recording is shown. @on: what to do with frames: hover(graph, i, x, y),
+	 * focus(graph, i), sandwich(func), describe(graph, i)
+	 */
+	constructor(part, profile, label, levels, on) {
 		this.part = part;
 		this.profile = profile;
+		this.levels = levels;
 		this.on = on;
 		this.layout = null;
 		this.isFlame = true;
@@ -118,7 +132,8 @@ class Graph {
 	}
 
 	get height() {
-		return this.layout ? Math.max(this.layout.depth * ROW + 8, this.part.clientHeight) : 0;
+		return this.layout ? Math.max(this.layout.depth * ROW + 8,
+			Math.min(this.levels * ROW + 8, this.part.clientHeight)) : 0;
 	}
 
 	/* True if the canvas is of another size, and so empty. */
@@ -202,15 +217,11 @@ class Graph {
 	/* Of what was tested only what is significant has a colour; parts and callers are not tested. */
 	shadeOfChange(i) {
 		const layout = this.layout;
-		const colours = CHANGES[this.theme];
-		const relative = Math.abs(layout.change[i]) / Math.max(2 * layout.weight[i], 1e-12);
-		const shade = CHANGE_STEPS.filter((step) => relative > step).length;
 
 		if (layout.func[i] < 0)
 			return PALETTES[this.theme].classes[CLASS_GROUP][0];
-		if (layout.isTested ? layout.verdict[i] < VERDICT_GREW : Math.abs(layout.change[i]) < 1e-9)
-			return colours.same;
-		return (layout.change[i] > 0 ? colours.grew : colours.shrank)[shade];
+		return changeColour(this.theme, layout.change[i], layout.weight[i],
+			layout.isTested ? layout.verdict[i] >= VERDICT_GREW : Math.abs(layout.change[i]) >= 1e-9);
 	}
 
 	shade(i) {

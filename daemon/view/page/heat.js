@@ -11,13 +11,16 @@ const CELLS = 4000;
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 class Heat {
-	/* @changed(from, to): buckets that are selected, all of them if none is */
-	constructor(part, profile, changed) {
+	/*
+	 * @on: changed(from, to, isFinal): buckets that are selected, all of them if none is; hover(text, samples, x, y): the time of a
+	 * cell, "" of none
+	 */
+	constructor(part, profile, on) {
 		this.part = part;
 		this.canvas = part.querySelector('canvas');
 		this.context = this.canvas.getContext('2d');
 		this.profile = profile;
-		this.changed = changed;
+		this.on = on;
 		this.theme = 'light';
 		this.from = 0;
 		this.to = profile.buckets;
@@ -30,6 +33,7 @@ class Heat {
 		part.addEventListener('pointerdown', (e) => this.begin(e));
 		part.addEventListener('pointermove', (e) => this.move(e));
 		part.addEventListener('pointerup', (e) => this.end(e));
+		part.addEventListener('pointerleave', () => this.on.hover('', 0));
 		part.addEventListener('keydown', (e) => this.key(e));
 		part.addEventListener('focus', () => this.draw());
 		part.addEventListener('blur', () => this.draw());
@@ -88,11 +92,16 @@ class Heat {
 	zoom(first, last) {
 		this.look(first, last);
 		this.show(this.count);
-		this.changed(this.from, this.to, true);
+		this.on.changed(this.from, this.to, true);
 	}
 
 	get isSelected() {
 		return this.from > 0 || this.to < this.profile.buckets;
+	}
+
+	/* Is something of a cell selected? */
+	isIn(i) {
+		return this.bucketOf(i + 1) > this.from && this.bucketOf(i) < this.to;
 	}
 
 	draw() {
@@ -118,7 +127,7 @@ class Heat {
 			const count = this.counts[i];
 			const shade = count ? 1 + Math.min(Math.floor(count / this.most * shades), shades - 1) : 0;
 
-			context.globalAlpha = this.bucketOf(i + 1) > this.from && this.bucketOf(i) < this.to ? 1 : 0.28;
+			context.globalAlpha = this.isIn(i) ? 1 : 0.28;
 			context.fillStyle = palette.heat[shade];
 			context.fillRect(column * this.cellWidth, height - AXIS - (row + 1) * this.cellHeight,
 				this.cellWidth - gap, this.cellHeight - gap);
@@ -188,7 +197,9 @@ class Heat {
 	move(e) {
 		const cell = this.cellAt(e);
 
-		this.hovered = cell;
+		this.on.hover(this.isDragged ? this.rangeText() : timeText(this.bucketOf(cell) * this.profile.width / 1000),
+			this.isDragged ? this.counts.reduce((sum, samples, i) => sum + (this.isIn(i) ? samples : 0), 0) : this.counts[cell],
+			e.clientX, e.clientY);
 		if (!this.isDragged || cell === this.cursor)
 			return;
 		this.cursor = cell;
@@ -220,7 +231,7 @@ class Heat {
 		this.part.setAttribute('aria-valuenow', this.from);
 		this.part.setAttribute('aria-valuetext', this.isSelected ? this.rangeText() : 'all times');
 		this.draw();
-		this.changed(this.from, this.to, isFinal);
+		this.on.changed(this.from, this.to, isFinal);
 	}
 
 	clear() {

@@ -21,10 +21,12 @@ class App {
 			sandwich: (func) => this.sandwich(func),
 			describe: (graph, i) => this.describe(graph, i),
 		};
-		this.graph = new Graph(element('graph-part'), this.profile, 'Flame graph', on);
-		this.callers = new Graph(element('callers-part'), this.profile, 'Callers', on);
-		this.heat = new Heat(element('heat'), this.profile, (from, to, isFinal) =>
-			this.selectTime(from, to, isFinal));
+		this.graph = new Graph(element('graph-part'), this.profile, 'Flame graph', this.profile.depth() + 2, on);
+		this.callers = new Graph(element('callers-part'), this.profile, 'Callers', Infinity, on);
+		this.heat = new Heat(element('heat'), this.profile, {
+			changed: (from, to, isFinal) => this.selectTime(from, to, isFinal),
+			hover: (text, samples, x, y) => this.hoverTime(text, samples, x, y),
+		});
 		this.makeTables();
 		this.fillChoices();
 		this.listen();
@@ -59,7 +61,8 @@ class App {
 		const tree = this.treeList;
 		/* its order is that of the tree */
 		this.treeGrid = new Grid(element('panel-tree'), 'Call tree', make('total', 'self').filter((column) => column.key !== 'selfChange'), {
-			app: this, count: () => tree.count(), cells: (i) => tree.cells(i), kind: (i) => tree.kind(i),
+			app: this, count: () => tree.count(), cells: (i) => tree.cells(i), colour: (i, theme) => tree.colour(i, theme),
+			isSame: (i) => tree.isSame(i),
 			level: (i) => tree.level(i), isOpen: (i) => tree.isOpen(i), isFound: (i) => tree.isFound(i),
 			open: (i, how) => tree.open(i, how), enter: (i) => tree.enter(i),
 		});
@@ -228,6 +231,11 @@ class App {
 			(this.tab === 'tree' ? this.treeGrid : this.functionGrid).scroll.focus();
 	}
 
+	/* Is all that was recorded looked at, as tests of a pair are of? */
+	get isWhole() {
+		return this.filter.only === null;
+	}
+
 	/* Everything anew, for another part of the recording. */
 	update() {
 		this.heat.show((from, to, step) => this.profile.timeline(this.filter, from, to, step));
@@ -247,6 +255,8 @@ class App {
 		const isSandwich = this.inSandwich >= 0;
 
 		this.say('');
+		/* what it told of may be gone */
+		element('tooltip').hidden = true;
 		element('sandwich-head').hidden = !isSandwich;
 		this.callers.part.hidden = !isSandwich;
 		element('flip').disabled = isSandwich;
@@ -264,7 +274,7 @@ class App {
 			else if (this.filter.split !== 'none')
 				this.graph.show(layoutSplit(this.profile, this.filter, this.sums));
 			else
-				this.graph.show(layoutTree(this.profile, this.sums, this.filter.only === null));
+				this.graph.show(layoutTree(this.profile, this.sums, this.isWhole));
 		}
 		this.graph.part.setAttribute('aria-label', isSandwich ? 'Callees' :
 			this.isReversed ? 'Graph of callers' : this.isIcicle ? 'Icicle graph' : 'Flame graph');
@@ -356,7 +366,8 @@ class App {
 
 	heatText() {
 		const cell = this.heat.step * this.profile.width / 1000;
-		const cells = `a column is ${timeText(this.heat.rows * cell)}, a cell ${timeText(cell)}`;
+		const cells = `a column is ${timeText(this.heat.rows * cell)}, a cell ${timeText(cell)}, ` +
+			`${samplesText(this.heat.most)} at most`;
 
 		element('heat-text').textContent = this.heat.isSelected ? `Time: ${this.heat.rangeText()}; ${cells}` :
 			`Samples over time: ${cells}; drag to select`;
@@ -527,6 +538,22 @@ class App {
 			this.fillTooltip(graph, i);
 		this.hovered = i;
 		this.hoveredIn = graph.layout;
+		this.placeTooltip(tooltip, x, y);
+	}
+
+	/* A cell of the heat map; no @text: none. */
+	hoverTime(text, samples, x, y) {
+		const tooltip = element('tooltip');
+
+		tooltip.hidden = !text;
+		this.hovered = -1;
+		if (!text)
+			return;
+		this.putTooltip(tooltip, text, [['numbers', samplesText(samples)]]);
+		this.placeTooltip(tooltip, x, y);
+	}
+
+	placeTooltip(tooltip, x, y) {
 		const box = tooltip.getBoundingClientRect();
 		const left = Math.min(x + 14, window.innerWidth - box.width - 8);
 		const top = y + 18 + box.height > window.innerHeight ? y - box.height - 12 : y + 18;

@@ -119,8 +119,8 @@ class Profile {
 	}
 
 	/*
-	 * Two recordings: a weight is the mean of its shares of both, a change how much more the later one has. Of nodes
-	 * that were tested as a whole there is what was found.
+	 * Two recordings: a weight is the mean of its shares of both, a change how much more the later one has. Of nodes and
+	 * functions that were tested as a whole there is what was found.
 	 */
 	makeDiff(diff) {
 		this.diff = diff || null;
@@ -132,6 +132,24 @@ class Profile {
 			this.verdict[node] = diff.verdict[i];
 			this.error[node] = diff.error[i];
 		});
+		/* frames of one function have the same */
+		const tested = () => ({ verdict: new Uint8Array(this.names.length), error: new Float64Array(this.names.length) });
+
+		this.tested = { self: tested(), total: tested() };
+		for (const which of ['self', 'total'])
+			this.frameFunction.forEach((func, frame) => {
+				this.tested[which].verdict[func] = diff.functions[which].verdict[frame];
+				this.tested[which].error[func] = diff.functions[which].error[frame];
+			});
+	}
+
+	/* Frames of the deepest stack. */
+	depth() {
+		const depths = new Int32Array(this.count);
+
+		for (let i = 1; i < this.count; i++)
+			depths[i] = depths[this.parent[i]] + 1;
+		return depths.reduce((most, depth) => Math.max(most, depth), 0);
 	}
 
 	isBefore(entry) {

@@ -4,10 +4,14 @@
 
 const LINE = 26;
 
+function classOf(column) {
+	return column.key.endsWith('Samples') ? 'number samples' : column.kind;
+}
+
 class Grid {
 	/*
 	 * @columns: { key, title, kind }, @rows.length and fill(row element's cells, i) by @source:
-	 * { count(), cells(i), kind(i), level(i), isOpen(i), isFound(i), sort(key, isUp), open(i, how), enter(i) }
+	 * { count(), cells(i), colour(i, theme), isSame(i), level(i), isOpen(i), isFound(i), sort(key, isUp), open(i, how), enter(i) }
 	 */
 	constructor(part, label, columns, source) {
 		this.part = part;
@@ -16,7 +20,7 @@ class Grid {
 		this.selected = 0;
 		this.theme = 'light';
 		this.scroll = document.createElement('div');
-		this.scroll.className = 'grid';
+		this.scroll.className = `grid${source.open ? ' tree' : ''}${columns[0].key === 'before' ? ' changes' : ''}`;
 		this.scroll.tabIndex = 0;
 		this.scroll.setAttribute('role', source.open ? 'treegrid' : 'grid');
 		this.scroll.setAttribute('aria-label', label);
@@ -41,7 +45,7 @@ class Grid {
 		const cell = document.createElement('div');
 		const button = document.createElement('button');
 
-		cell.className = column.kind;
+		cell.className = classOf(column);
 		cell.setAttribute('role', 'columnheader');
 		button.textContent = column.title;
 		if (this.source.sort && this.source.key === column.key) {
@@ -97,7 +101,7 @@ class Grid {
 		const row = document.createElement('div');
 		const cells = this.source.cells(i);
 
-		row.className = this.source.isFound(i) ? 'row match' : 'row';
+		row.className = 'row' + (this.source.isFound(i) ? ' match' : '') + (this.source.isSame(i) ? ' same' : '');
 		row.id = `${this.part.id}-${i}`;
 		row.style.top = `${i * LINE}px`;
 		row.setAttribute('role', 'row');
@@ -114,7 +118,7 @@ class Grid {
 		this.columns.forEach((column, k) => {
 			const cell = document.createElement('div');
 
-			cell.className = column.kind;
+			cell.className = classOf(column);
 			cell.setAttribute('role', 'gridcell');
 			if (column.kind === 'name')
 				this.decorate(cell, i);
@@ -138,11 +142,8 @@ class Grid {
 			cell.style.paddingLeft = `${Math.min((this.source.level(i) - 1) * 14, 560)}px`;
 			cell.append(twist);
 		}
-		/* colours are of changes where there are any */
-		if (this.source.app.profile.diff)
-			return;
 		mark.className = 'mark';
-		mark.style.background = PALETTES[this.theme].classes[this.source.kind(i)][0];
+		mark.style.background = this.source.colour(i, this.theme);
 		cell.append(mark);
 	}
 
@@ -244,16 +245,37 @@ class FunctionList {
 		const all = this.app.sums.weight[0];
 
 		if (this.app.profile.diff)
-			return [...changeCells(this.table.weight[f], this.table.change[f], all),
-				changeText(this.table.selfChange[f], all),
+			return [...changeCells(this.table.weight[f], this.table.change[f], all, this.errorOf('total', f)),
+				changeText(this.table.selfChange[f], all, this.errorOf('self', f)),
 				this.app.profile.names[f], this.app.profile.files[f]];
 		return [this.app.functionText(this.table, f, true), countText(this.table.selfSamples[f]),
 			this.app.functionText(this.table, f, false), countText(this.table.samples[f]),
 			this.app.profile.names[f], this.app.profile.files[f]];
 	}
 
-	kind(i) {
-		return this.app.profile.classes[this.order[i]];
+	/* Of two recordings as a whole; below 0: it is not known. */
+	errorOf(which, f) {
+		const tested = this.app.profile.tested[which];
+
+		return this.app.isWhole && tested.verdict[f] >= VERDICT_SAME ? tested.error[f] : -1;
+	}
+
+	/* Tested as a whole, and no significant change of either. */
+	isSame(i) {
+		const { diff, tested } = this.app.profile;
+
+		return diff !== null && this.app.isWhole && tested.total.verdict[this.order[i]] < VERDICT_GREW &&
+			tested.self.verdict[this.order[i]] < VERDICT_GREW;
+	}
+
+	colour(i, theme) {
+		const f = this.order[i];
+		const profile = this.app.profile;
+
+		if (!profile.diff)
+			return PALETTES[theme].classes[profile.classes[f]][0];
+		return changeColour(theme, this.table.change[f], this.table.weight[f], this.app.isWhole ?
+			profile.tested.total.verdict[f] >= VERDICT_GREW : Math.abs(this.table.change[f]) >= 1e-9);
 	}
 
 	isFound(i) {
@@ -309,7 +331,8 @@ class TreeList {
 		const func = layout.func[n];
 
 		if (this.app.profile.diff)
-			return [...changeCells(layout.weight[n], layout.change[n], layout.total),
+			return [...changeCells(layout.weight[n], layout.change[n], layout.total,
+				layout.isTested && layout.verdict[n] >= VERDICT_SAME ? layout.error[n] : -1),
 				layout.name(n, this.app.profile), func < 0 ? '' : this.app.profile.files[func]];
 		/* those of a sandwich are shares of its function */
 		const text = (weight, isSelf) => layout.total === this.app.sums.weight[0] ?
@@ -320,8 +343,16 @@ class TreeList {
 			layout.name(n, this.app.profile), func < 0 ? '' : this.app.profile.files[func]];
 	}
 
-	kind(i) {
-		return this.layout.kind[this.rows[i]];
+	isSame(i) {
+		const n = this.rows[i];
+
+		return this.app.profile.diff !== null && this.layout.isTested && n > 0 && this.layout.verdict[n] < VERDICT_GREW;
+	}
+
+	/* its layout is the graph's */
+	colour(i, theme) {
+		return this.app.profile.diff ? this.app.graph.shadeOfChange(this.rows[i]) :
+			PALETTES[theme].classes[this.layout.kind[this.rows[i]]][0];
 	}
 
 	level(i) {
@@ -370,16 +401,17 @@ function percentText(part, all) {
 }
 
 /* Before, after, and by how much more. */
-function changeCells(weight, change, all) {
+function changeCells(weight, change, all, error) {
 	const [before, after] = beforeAfter(weight, change);
 
-	return [percentText(before, all), percentText(after, all), changeText(change, all)];
+	return [percentText(before, all), percentText(after, all), changeText(change, all, error)];
 }
 
-function changeText(change, all) {
+/* @error: of shares, as what was tested has them; below 0: it is not known */
+function changeText(change, all, error) {
 	const points = (all > 0 ? 100 * change / all : 0).toFixed(2);
 
-	return points > 0 ? `+${points}` : points;
+	return (points > 0 ? `+${points}` : points === '-0.00' ? '0.00' : points) + (error > 0 ? ` ± ${(100 * error).toFixed(2)}` : '');
 }
 
 function samplesText(count) {
