@@ -550,15 +550,32 @@ static noinline void counter_raise(struct stacktap_counter *counter, struct perf
 	local64_inc(&counter->raises);
 }
 
-static __always_inline void counter_miss(struct stacktap_counter *counter,
-					 struct perf_event *event, u64 now)
+static noinline void counter_late(struct stacktap_counter *counter, const struct perf_event *event,
+				  u64 period, u64 now)
 {
-	u64 missed = pace_missed(&counter->pace, event, READ_ONCE(counter->period), now);
+	u64 missed = st_pace_late(&counter->pace, event, period, now);
 
-	if (unlikely(missed)) {
+	if (missed) {
 		local64_add(missed, &counter->missed);
 		WRITE_ONCE(counter->cpu->owing, true);
 	}
+}
+
+static __always_inline void counter_pace(struct stacktap_counter *counter,
+					 struct perf_event *event, u64 now)
+{
+	struct stacktap_pace *pace = &counter->pace;
+	u64 period = READ_ONCE(counter->period);
+
+	/* its fields by one register, of which arm64 loads and stores two at a time */
+	OPTIMIZER_HIDE_VAR(pace);
+	if (!counter->clock) {
+		pace_count(pace, event, period);
+		return;
+	}
+	if (unlikely(!pace_is_due(pace, event)))
+		counter_late(counter, event, period, now);
+	pace_clock(pace, event, period);
 }
 
 static __always_inline bool counter_too_fast(struct stacktap_counter *counter, u64 now)
@@ -649,9 +666,7 @@ void st_capture_overflow(struct perf_event *event, struct perf_sample_data *data
 	local_irq_save(flags);
 	began = cost_moment();
 	now = began.now;
-	if (counter->clock)
-		counter_miss(counter, event, now);
-	pace_overflow(&counter->pace, event, READ_ONCE(counter->period), counter->clock);
+	counter_pace(counter, event, now);
 	level = st_ceiling_look(counter->cpu, now);
 	is_whole = capture_handle(counter, event, data, regs, began, level);
 	is_fast = counter_too_fast(counter, now);

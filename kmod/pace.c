@@ -10,20 +10,27 @@ module_param(jitter_seed, ullong, 0644);
 MODULE_PARM_DESC(jitter_seed,
 		 "makes the jitter of periods the same in every run, for tests; 0: random");
 
+enum {
+	/* less is no lateness: the least that perf sets a timer to, and what setting up an event beside costs */
+	PACE_LATE_NS = 10000,
+};
+
 bool st_pace_restart(struct stacktap_pace *pace, u64 period)
 {
 	pace->ended = 0;
-	pace->period = 0;
-	if (!pace->wanted || !jitter_takes(period))
+	/* in frequency mode @period is 0, and perf would divide by one of 0 that is drawn */
+	if (!pace->wanted || !jitter_takes(period)) {
+		pace->period = PACE_WHOLE;
 		return false;
+	}
 	pace->running = JITTER_WHOLE;
-	pace->next = JITTER_WHOLE;
 	pace->period = period;
 	jitter_place(&pace->jitter, period, pace->jitter.offset);
+	pace->jitter.share = JITTER_WHOLE;
 	return true;
 }
 
-u64 st_pace_swallow(struct stacktap_pace *pace, u64 period, u64 ns)
+static u64 pace_swallow(struct stacktap_pace *pace, u64 period, u64 ns)
 {
 	u64 count;
 
@@ -31,6 +38,33 @@ u64 st_pace_swallow(struct stacktap_pace *pace, u64 period, u64 ns)
 	count = pace->missed_ns / period;
 	pace->missed_ns -= count * period;
 	return count;
+}
+
+/*
+ * perf sets a late timer anew from when it expired, by as many intervals as it takes to be in the
+ * future. Where perf leaves out what runs in a mode, it does not tell us of an expiry, and only how
+ * late this one is at @now shows what its next interval swallows.
+ */
+u64 st_pace_late(struct stacktap_pace *pace, const struct perf_event *event, u64 period, u64 now)
+{
+	u64 expired = ktime_to_ns(hrtimer_get_expires(&event->hw.hrtimer)), due = pace->due, interval;
+	struct jitter *jitter = &pace->jitter;
+
+	/* it was late, or went on without us: our periods did not move meanwhile */
+	if (expired != due && pace->period != PACE_WHOLE)
+		jitter_place(jitter, pace->period, expired - (due - jitter->offset));
+	if (event->attr.exclude_user || event->attr.exclude_kernel) {
+		if (event->hw.interrupts == COMPAT_MAX_INTERRUPTS)
+			return 0;
+		interval = max_t(u64, event->hw.sample_period, PACE_LATE_NS);
+		/* the two clocks may differ by a little, to below 0 */
+		if ((s64)(now - expired) < (s64)interval)
+			return 0;
+		return pace_swallow(pace, period, (now - expired) / interval * interval);
+	}
+	if (expired <= due + PACE_LATE_NS || !due || pace->due_period != period)
+		return 0;
+	return pace_swallow(pace, period, expired - due);
 }
 
 void st_pace_begin(struct stacktap_pace *pace, struct perf_event *event, u64 period,
@@ -45,19 +79,20 @@ void st_pace_begin(struct stacktap_pace *pace, struct perf_event *event, u64 per
 	jitter_begin(&pace->jitter, max_t(u64, period, 1), seed);
 	if (!st_pace_restart(pace, period))
 		return;
-	first = jitter_next(&pace->jitter, period, &pace->running);
+	first = jitter_next(&pace->jitter, period);
 	/* what is left is counted up to 0 by software events, and down by others */
 	local64_set(&event->hw.period_left, kind == PACE_SOFTWARE ? -first : first);
 	if (kind == PACE_CLOCK)
 		return;
-	event->hw.sample_period = jitter_next(&pace->jitter, period, &pace->next);
+	pace->running = pace->jitter.share;
+	event->hw.sample_period = jitter_next(&pace->jitter, period);
 	event->hw.last_period = event->hw.sample_period;
 }
 
 void st_pace_rearm(struct stacktap_pace *pace, struct perf_event *event, u64 period)
 {
 	pace->due = 0;
-	if (!pace->period)
+	if (pace->period == PACE_WHOLE)
 		return;
 	event->hw.sample_period = period;
 	event->hw.last_period = period;

@@ -26,17 +26,16 @@ static void test_bounds(void **state _unused_)
 	for (size_t i = 0; i < ARRAY_SIZE(periods); i++) {
 		uint64_t least = UINT64_MAX, most = 0;
 		struct jitter jitter;
-		uint16_t share;
 
 		jitter_begin(&jitter, periods[i], i);
 		for (size_t n = 0; n < SAMPLES; n++) {
-			uint64_t period = jitter_next(&jitter, periods[i], &share);
+			uint64_t period = jitter_next(&jitter, periods[i]);
 			double exact = (double)period / (double)periods[i] * JITTER_WHOLE;
 
 			least = min_of(least, period);
 			most = max_of(most, period);
 			/* offsets, 16ths and the share are rounded down, each by itself */
-			assert_true(fabs(share - exact) <= 2 + JITTER_WHOLE * 2.0 / (double)periods[i]);
+			assert_true(fabs(jitter.share - exact) <= 2 + JITTER_WHOLE * 2.0 / (double)periods[i]);
 		}
 		assert_true(least >= periods[i] >> JITTER_MIN_SHIFT);
 		assert_true(most < 2 * periods[i]);
@@ -51,14 +50,13 @@ static void test_sums(void **state _unused_)
 	for (size_t i = 0; i < ARRAY_SIZE(periods); i++) {
 		struct jitter jitter;
 		uint64_t sum = 0, first;
-		uint16_t share;
 
 		jitter_begin(&jitter, periods[i], 77 * i);
 		first = jitter.offset;
 		assert_true(first < periods[i]);
 		for (size_t n = 1; n <= SAMPLES; n++) {
 			/* modulo 2^64, as the sum of the longest is */
-			sum += jitter_next(&jitter, periods[i], &share) - periods[i];
+			sum += jitter_next(&jitter, periods[i]) - periods[i];
 			assert_true(first + sum < periods[i]);
 			assert_true(first + sum == jitter.offset);
 		}
@@ -71,14 +69,13 @@ static void check_phases(uint64_t period, unsigned int loops, uint64_t seed)
 	double sum = 0, squares = 0, product[3] = { 0 }, before[3] = { 0 }, chi = 0;
 	uint64_t bins[BINS] = { 0 }, loop = period / loops, at = 0;
 	struct jitter jitter;
-	uint16_t share;
 
 	jitter_begin(&jitter, period, seed);
 	at = jitter.offset;
 	for (size_t n = 0; n < SAMPLES; n++) {
 		double phase;
 
-		at += jitter_next(&jitter, period, &share);
+		at += jitter_next(&jitter, period);
 		bins[at % loop * BINS / loop]++;
 		phase = (double)(at % loop) / (double)loop - 0.5;
 		sum += phase;
@@ -117,16 +114,15 @@ static void test_seeds(void **state _unused_)
 {
 	struct jitter a, b, c;
 	unsigned int equal = 0;
-	uint16_t share;
 
 	jitter_begin(&a, 1000000, 1);
 	jitter_begin(&b, 1000000, 1);
 	jitter_begin(&c, 1000000, 2);
 	for (size_t n = 0; n < 1000; n++) {
-		uint64_t period = jitter_next(&a, 1000000, &share);
+		uint64_t period = jitter_next(&a, 1000000);
 
-		assert_true(period == jitter_next(&b, 1000000, &share));
-		equal += period == jitter_next(&c, 1000000, &share);
+		assert_true(period == jitter_next(&b, 1000000));
+		equal += period == jitter_next(&c, 1000000);
 	}
 	assert_true(equal < 10);
 }
@@ -140,8 +136,7 @@ static void test_found_again(void **state _unused_)
 		for (size_t n = 0; n < ARRAY_SIZE(offsets); n++) {
 			struct jitter jitter;
 			uint64_t next;
-			uint16_t share;
-			double exact;
+				double exact;
 
 			jitter_begin(&jitter, periods[i], n);
 			jitter_place(&jitter, periods[i], offsets[n]);
@@ -149,7 +144,7 @@ static void test_found_again(void **state _unused_)
 			exact = (double)jitter.offset / (double)periods[i] * JITTER_WHOLE;
 			assert_true(jitter.phase < JITTER_WHOLE && fabs(jitter.phase - exact) <= 1.001);
 			/* and goes on from there, into the next period */
-			next = jitter_next(&jitter, periods[i], &share);
+			next = jitter_next(&jitter, periods[i]);
 			assert_true(next >= periods[i] >> JITTER_MIN_SHIFT);
 			assert_true(offsets[n] % periods[i] + next == periods[i] + jitter.offset);
 			assert_true(jitter.offset < periods[i]);

@@ -101,7 +101,6 @@ static uint64_t starved(struct timers *timers, uint64_t handlers)
 {
 	struct cpu cpu = { .now = 1000000000 };
 	uint64_t without = 0;
-	uint16_t share;
 
 	for (unsigned int i = 0; i < timers->count; i++) {
 		jitter_begin(&timers->jitter[i], timers->period_ns, i);
@@ -117,7 +116,7 @@ static uint64_t starved(struct timers *timers, uint64_t handlers)
 		without += !left;
 		cpu.now += timers->rest_ns + min_of(timers->walk_ns, (uint64_t)left);
 		stretch_end(&cpu.stretch, began, cpu.now, timer);
-		timers->next[i] += jitter_next(&timers->jitter[i], timers->period_ns, &share);
+		timers->next[i] += jitter_next(&timers->jitter[i], timers->period_ns);
 	}
 	return without;
 }
