@@ -5,25 +5,20 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "export/backoff.h"
 #include "export/complaint.h"
-#include "export/grpc.h"
+#include "export/encoding.h"
 #include "export/spool.h"
+#include "export/waiting.h"
 
 #define TIMEOUT_MS 10000
 #define BACKOFF_MIN_MS 1000
 #define BACKOFF_MAX_MS 30000
 #define SPOOL_RETRY_MS 60000
 #define FAILURES_MAX 8u			/* in a row, before a later payload is tried */
-
-/* What waits for another try, in memory alone. */
-struct waiting {
-	struct waiting *next;
-	struct body *body;
-};
 
 struct destination {
 	struct destination_options options;
@@ -38,14 +33,11 @@ struct destination {
 	uint64_t number;		/* in the spool */
 	uint64_t tried;			/* the last that was sent from the spool; 0: none */
 	bool is_busy;			/* something is in its hands that does not wait elsewhere */
-	struct waiting *first, **last;
-	_Atomic enum compression compression; /* that the receiver takes, as far as is known */
-	bool takes_zstd;		/* it took a payload so */
-	unsigned int backoff_ms;	/* next pause, 0: the last try went well */
+	struct waiting_list waiting;	/* in memory alone */
+	struct encoding encoding;
+	struct backoff backoff;		/* while something waits */
 	unsigned int failures;		/* of the oldest, in a row */
 	bool is_oldest_bad;		/* a later one was taken while it was not */
-	bool is_told_to_wait;		/* until next_try, by the receiver */
-	uint64_t next_try;		/* CLOCK_MONOTONIC ns, while something waits */
 	struct complaints complaints;
 	struct destination_stats stats;
 	pthread_mutex_t publishing;	/* of published: a disk that is slow delays nobody who asks */
@@ -90,13 +82,14 @@ int destination_new(const struct destination_options *options, struct destinatio
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&destination->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	destination->last = &destination->first;
+	waiting_list_init(&destination->waiting);
 	own = &destination->options;
 	*own = *options;
 	own->timeout_ms = own->timeout_ms ? own->timeout_ms : TIMEOUT_MS;
-	own->backoff_min_ms = own->backoff_min_ms ? own->backoff_min_ms : BACKOFF_MIN_MS;
-	own->backoff_max_ms = own->backoff_max_ms ? own->backoff_max_ms : BACKOFF_MAX_MS;
-	destination->compression = options->compression;
+	destination->backoff.min_ms = options->backoff_min_ms ? options->backoff_min_ms : BACKOFF_MIN_MS;
+	destination->backoff.max_ms = options->backoff_max_ms ? options->backoff_max_ms : BACKOFF_MAX_MS;
+	destination->encoding.name = options->name;
+	destination->encoding.compression = options->compression;
 	destination->complaints.name = options->name;
 	err = http_new(&options->http, &destination->http);
 	if (!err)
@@ -135,50 +128,29 @@ static void count_left(struct destination *destination, const struct body *body)
 	destination->stats.samples_waiting -= body->samples;
 }
 
-static struct waiting *queue_pop(struct destination *destination)
-{
-	struct waiting *waiting = destination->first;
-
-	destination->first = waiting->next;
-	if (!destination->first)
-		destination->last = &destination->first;
-	return waiting;
-}
-
-static void waiting_free(struct destination *destination, struct waiting *waiting)
-{
-	count_left(destination, waiting->body);
-	body_unref(waiting->body);
-	free(waiting);
-}
-
 /* Takes the caller's reference. @is_oldest: back to where it came from. */
 static void queue_push(struct destination *destination, struct body *body, bool is_oldest)
 {
-	struct waiting *waiting = body->budget ? malloc(sizeof(*waiting)) : NULL;
+	struct waiting *waiting = waiting_new(body);
 
-	/* what found no room had its only try */
 	if (!waiting) {
 		count_dropped(destination, body->samples);
 		count_left(destination, body);
 		body_unref(body);
-		return;
-	}
-	*waiting = (struct waiting){ .next = is_oldest ? destination->first : NULL, .body = body };
-	if (!is_oldest || !destination->first) {
-		*destination->last = waiting;
-		destination->last = &waiting->next;
+	} else if (is_oldest) {
+		waiting_prepend(&destination->waiting, waiting);
 	} else {
-		destination->first = waiting;
+		waiting_append(&destination->waiting, waiting);
 	}
 }
 
 static void queue_drop(struct destination *destination)
 {
-	struct waiting *waiting = queue_pop(destination);
+	struct waiting *waiting = waiting_pop(&destination->waiting);
 
 	count_dropped(destination, waiting->body->samples);
-	waiting_free(destination, waiting);
+	count_left(destination, waiting->body);
+	waiting_free(waiting);
 }
 
 uint64_t destination_oldest(struct destination *destination)
@@ -186,7 +158,7 @@ uint64_t destination_oldest(struct destination *destination)
 	uint64_t number;
 
 	pthread_mutex_lock(&destination->lock);
-	number = destination->first ? destination->first->body->number : UINT64_MAX;
+	number = destination->waiting.first ? destination->waiting.first->body->number : UINT64_MAX;
 	pthread_mutex_unlock(&destination->lock);
 	return number;
 }
@@ -194,7 +166,7 @@ uint64_t destination_oldest(struct destination *destination)
 void destination_drop_oldest(struct destination *destination, uint64_t number)
 {
 	pthread_mutex_lock(&destination->lock);
-	if (destination->first && destination->first->body->number == number)
+	if (destination->waiting.first && destination->waiting.first->body->number == number)
 		queue_drop(destination);
 	unlock(destination);
 }
@@ -212,12 +184,12 @@ uint64_t destination_spool_opened(struct destination *destination)
 struct body *destination_body(const struct destination *destination, struct cargo *cargo)
 {
 	return cargo_body(cargo, destination->options.http.protocol == PROTOCOL_HTTP_JSON,
-			  atomic_load(&destination->compression));
+			  atomic_load(&destination->encoding.compression));
 }
 
 static bool something_waits(const struct destination *destination)
 {
-	return destination->is_busy || destination->body || destination->first ||
+	return destination->is_busy || destination->body || destination->waiting.first ||
 	       spool_waits(destination->spool);
 }
 
@@ -228,7 +200,7 @@ static bool something_waits(const struct destination *destination)
 static bool may_go_around(const struct destination *destination)
 {
 	return destination->failures >= FAILURES_MAX && !destination->body && !destination->is_busy &&
-	       !(destination->is_told_to_wait && clock_monotonic() < destination->next_try);
+	       !(destination->backoff.is_told_to_wait && clock_monotonic() < destination->backoff.next_try);
 }
 
 enum destination_want destination_keep(struct destination *destination, const struct payload *payload,
@@ -290,29 +262,6 @@ void destination_miss(struct destination *destination, enum destination_want wan
 	unlock(destination);
 }
 
-/* Half of the pause is certain, half random, so that a fleet does not come back in step. */
-static void schedule(struct destination *destination, int64_t retry_after_ms)
-{
-	const struct destination_options *options = &destination->options;
-	uint64_t pause_ms;
-	uint32_t random = 0;
-
-	destination->is_told_to_wait = retry_after_ms > 0;
-	/* a receiver that says "at once" gets the usual pause: that it is in trouble is certain */
-	if (retry_after_ms > 0) {
-		pause_ms = (uint64_t)retry_after_ms;
-	} else {
-		destination->backoff_ms = destination->backoff_ms ? destination->backoff_ms * 2 :
-								    options->backoff_min_ms;
-		destination->backoff_ms = min_of(destination->backoff_ms, options->backoff_max_ms);
-		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
-			random = (uint32_t)clock_monotonic();
-		pause_ms = destination->backoff_ms / 2;
-		pause_ms += random % (destination->backoff_ms - pause_ms + 1);
-	}
-	destination->next_try = clock_monotonic() + pause_ms * NSEC_PER_MSEC;
-}
-
 static void count_answer(struct destination_stats *stats, const struct http_answer *answer)
 {
 	stats->connections += (uint64_t)max_of(answer->connections, 0L);
@@ -343,40 +292,15 @@ static void post(struct destination *destination, const struct body *body, unsig
 	count_answer(&destination->stats, ret_answer);
 }
 
-/*
- * What servers say to a compression that they do not know, or take for the message itself. Of one that took it
- * before only 415 is: all else is for the payload.
- */
-static bool refuses_zstd(const struct destination *destination, const struct http_answer *answer)
-{
-	if (answer->status == 415)
-		return true;
-	return !destination->takes_zstd &&
-	       (answer->status == 400 || answer->grpc_code == GRPC_UNIMPLEMENTED ||
-		answer->grpc_code == GRPC_INVALID_ARGUMENT || answer->grpc_code == GRPC_INTERNAL);
-}
-
-/* With gzip from now on. */
-static void leave_zstd(struct destination *destination, const struct http_answer *answer)
-{
-	const char *name = destination->options.name;
-
-	if (destination->compression == COMPRESSION_ZSTD)
-		log_warning("the receiver%s%s takes no zstd (%s): payloads are sent with gzip from now on; set "
-			    "compression = gzip", *name ? " " : "", name, answer->text);
-	destination->compression = COMPRESSION_GZIP;
-}
-
 /* As it is, or compressed otherwise where the receiver takes no zstd: *ret_again then. -ENOMEM: not now. */
 static int post_body(struct destination *destination, const struct body *body, unsigned int timeout_ms,
 		     struct http_answer *ret_answer, struct body **ret_again)
 {
 	*ret_again = NULL;
-	if (body->compression != COMPRESSION_ZSTD || destination->compression == COMPRESSION_ZSTD) {
+	if (encoding_suits(&destination->encoding, body->compression)) {
 		post(destination, body, timeout_ms, ret_answer);
-		if (body->compression != COMPRESSION_ZSTD || !refuses_zstd(destination, ret_answer))
+		if (encoding_learn(&destination->encoding, body->compression, ret_answer))
 			return 0;
-		leave_zstd(destination, ret_answer);
 	}
 	*ret_again = body_again(body, COMPRESSION_GZIP);
 	if (!*ret_again)
@@ -392,24 +316,21 @@ static bool try_send(struct destination *destination, const struct body *body, u
 	struct body *again;
 
 	if (post_body(destination, body, timeout_ms, &answer, &again)) {
-		schedule(destination, 0);
+		backoff_begin(&destination->backoff, 0);
 		return false;
 	}
-	if (answer.result == HTTP_ACCEPTED) {
+	if (answer.result == HTTP_ACCEPTED)
 		count_accepted(&destination->stats, again ?: body, &answer);
-		destination->takes_zstd |= (again ?: body)->compression == COMPRESSION_ZSTD;
-	}
 	body_unref(again);
 	switch (answer.result) {
 	case HTTP_ACCEPTED:
-		destination->backoff_ms = 0;
-		destination->next_try = 0;
+		backoff_end(&destination->backoff);
 		destination->failures = 0;
 		complaints_end(&destination->complaints);
 		return true;
 	case HTTP_RETRY:
 		complain(&destination->complaints, "did not take a payload, which is sent again", &answer);
-		schedule(destination, answer.retry_after_ms);
+		backoff_begin(&destination->backoff, answer.retry_after_ms);
 		destination->failures++;
 		return false;
 	case HTTP_REFUSED:
@@ -418,7 +339,7 @@ static bool try_send(struct destination *destination, const struct body *body, u
 	complain(&destination->complaints, "refused a payload, which is dropped", &answer);
 	count_dropped(destination, body->samples);
 	/* a receiver that refuses all for a while, its token expired, costs one of those that wait per pause */
-	schedule(destination, 0);
+	backoff_begin(&destination->backoff, 0);
 	destination->failures = 0;
 	return true;
 }
@@ -501,7 +422,7 @@ static void drop_bad(struct destination *destination, const struct body *body)
 		    body->samples);
 	count_dropped(destination, body->samples);
 	destination->failures = 0;
-	destination->next_try = 0;
+	destination->backoff.next_try = 0;
 }
 
 /* What a run with another protocol left may be too large for as long as it waits. */
@@ -524,7 +445,7 @@ static void try_spool(struct destination *destination, unsigned int timeout_ms)
 	int ret = read_spool(destination, &body, &number, &samples);
 
 	if (ret < 0)
-		schedule(destination, 0);
+		backoff_begin(&destination->backoff, 0);
 	if (ret == -E2BIG)
 		pass_over(destination, number, samples);
 	else if (ret != 1)
@@ -548,21 +469,19 @@ static void try_spool(struct destination *destination, unsigned int timeout_ms)
 
 static void try_queue(struct destination *destination, unsigned int timeout_ms)
 {
-	struct waiting *waiting = queue_pop(destination);
+	struct waiting *waiting = waiting_pop(&destination->waiting);
 	bool is_done;
 
 	destination->stats.retries++;
 	destination->is_busy = true;
 	is_done = try_send(destination, waiting->body, timeout_ms);
 	destination->is_busy = false;
-	if (is_done) {
-		waiting_free(destination, waiting);
+	if (!is_done) {
+		waiting_prepend(&destination->waiting, waiting);
 		return;
 	}
-	waiting->next = destination->first;
-	destination->first = waiting;
-	if (!waiting->next)
-		destination->last = &waiting->next;
+	count_left(destination, waiting->body);
+	waiting_free(waiting);
 }
 
 /* 0: a try is due; -1: nothing waits. */
@@ -574,9 +493,9 @@ static int wait_ms(const struct destination *destination)
 		return 0;
 	if (!something_waits(destination))
 		return -1;
-	if (now >= destination->next_try)
+	if (now >= destination->backoff.next_try)
 		return 0;
-	return (int)((destination->next_try - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC);
+	return (int)((destination->backoff.next_try - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC);
 }
 
 int destination_poll(struct destination *destination)
@@ -653,16 +572,16 @@ void destination_stop(struct destination *destination, uint64_t end)
 		try_newest(destination, left_ms);
 	leave_newest(destination);
 	/* a receiver that takes all has not been asked for these yet */
-	while (!destination->next_try && spool_waits(destination->spool) &&
+	while (!destination->backoff.next_try && spool_waits(destination->spool) &&
 	       (left_ms = time_left(destination, end)))
 		try_spool(destination, left_ms);
-	while (destination->first) {
+	while (destination->waiting.first) {
 		left_ms = time_left(destination, end);
 		if (left_ms) {
-			struct waiting *oldest = destination->first;
+			struct waiting *oldest = destination->waiting.first;
 
 			try_queue(destination, left_ms);
-			if (destination->first != oldest)
+			if (destination->waiting.first != oldest)
 				continue;
 		}
 		queue_drop(destination);
@@ -676,8 +595,8 @@ void destination_free(struct destination *destination)
 	if (!destination)
 		return;
 	body_unref(destination->body);
-	while (destination->first)
-		waiting_free(destination, queue_pop(destination));
+	while (destination->waiting.first)
+		waiting_free(waiting_pop(&destination->waiting));
 	http_free(destination->http);
 	spool_free(destination->spool);
 	pthread_cond_destroy(&destination->changed);
