@@ -167,6 +167,35 @@ int queue_push(struct queue *queue, struct queue_item *item, size_t bytes, enum 
 	return r;
 }
 
+int queue_add(struct queue *queue, struct queue_item *item, size_t bytes, enum queue_lane lane)
+{
+	bool wakes = false;
+	int r = -EAGAIN;
+
+	pthread_mutex_lock(&queue->lock);
+	if (queue->closed) {
+		r = -EPIPE;
+	} else if (queue_admit(queue, bytes)) {
+		wakes = queue_append(queue, item, bytes, lane) && queue->bytes >= QUEUE_SMALL_BYTES;
+		r = 0;
+	}
+	pthread_mutex_unlock(&queue->lock);
+	if (wakes)
+		pthread_cond_signal(&queue->pushed);
+	return r;
+}
+
+void queue_rouse(struct queue *queue)
+{
+	bool wakes;
+
+	pthread_mutex_lock(&queue->lock);
+	wakes = queue->count && queue->poppers;
+	pthread_mutex_unlock(&queue->lock);
+	if (wakes)
+		pthread_cond_signal(&queue->pushed);
+}
+
 int queue_pop(struct queue *queue, int timeout_ms, struct queue_item **ret_item)
 {
 	uint64_t deadline = queue_deadline(timeout_ms);

@@ -42,6 +42,12 @@ int queue_push(struct queue *queue, struct queue_item *item, size_t bytes, enum 
 	       int timeout_ms) _must_check_;
 /* The same whatever is in it, and never waits: for items whose number something else bounds. 0, -EPIPE when closed. */
 int queue_put(struct queue *queue, struct queue_item *item, size_t bytes, enum queue_lane lane) _must_check_;
+/*
+ * As queue_push() without waiting, for one of several at once: who waits for items is woken up by queue_rouse(), or once
+ * QUEUE_SMALL_BYTES are in it, so that many small ones cost one wakeup. For a queue that one thread takes from.
+ */
+int queue_add(struct queue *queue, struct queue_item *item, size_t bytes, enum queue_lane lane) _must_check_;
+void queue_rouse(struct queue *queue);
 /* 1 and an item, 0 when none came in @timeout_ms, -EPIPE when closed and empty. */
 int queue_pop(struct queue *queue, int timeout_ms, struct queue_item **ret_item);
 

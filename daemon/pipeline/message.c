@@ -39,6 +39,18 @@ int message_send(struct queue *queue, struct message *message, size_t bytes, enu
 	return r;
 }
 
+int message_add(struct queue *queue, struct message *message, size_t bytes, enum queue_lane lane)
+{
+	int r;
+
+	if (!message)
+		return -ENOMEM;
+	r = queue_add(queue, &message->item, sizeof(*message) + bytes, lane);
+	if (r < 0)
+		message_free(message);
+	return r;
+}
+
 int message_put(struct queue *queue, struct message *message, enum queue_lane lane)
 {
 	int r;

@@ -44,6 +44,8 @@ void message_drop(struct queue_item *item);	/* for queue_free() */
 /* Takes the message, which may be NULL (-ENOMEM); @bytes beside its own size count in the queue. */
 int message_send(struct queue *queue, struct message *message, size_t bytes, enum queue_lane lane,
 		 int timeout_ms);
+/* The same as queue_add(): one of several, whose reader is woken up by queue_rouse(). */
+int message_add(struct queue *queue, struct message *message, size_t bytes, enum queue_lane lane);
 /* The same as queue_put(). */
 int message_put(struct queue *queue, struct message *message, enum queue_lane lane);
 /* NULL with *ret_result 0 (none in time) or -EPIPE. */

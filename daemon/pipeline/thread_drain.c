@@ -16,11 +16,12 @@ enum {
 
 /*
  * Nothing here waits for thread B: while it is at one piece of work rings fill up. What finds no room it looks at when
- * there are samples of it, at the end of their window.
+ * there are samples of it, at the end of their window. Thread B is woken up at the end of a round, once for all that is
+ * announced in it: on one CPU it would else take thread A's place, and give it back, for each.
  */
 static bool announce(struct pipeline *pipeline, struct message *message)
 {
-	const bool is_told = message_send(pipeline->requests, message, 0, QUEUE_URGENT, 0) == 0;
+	const bool is_told = message_add(pipeline->requests, message, 0, QUEUE_URGENT) == 0;
 
 	pipeline->unannounced += !is_told;
 	return is_told;
@@ -46,7 +47,7 @@ static bool tell_file(struct pipeline *pipeline, struct image *image, struct map
 		message->image = image_ref(image);
 		message->file = mapped_file_ref(file);
 	}
-	return message_send(pipeline->requests, message, 0, QUEUE_URGENT, 0) == 0;
+	return message_add(pipeline->requests, message, 0, QUEUE_URGENT) == 0;
 }
 
 /* No sample is ever of a jitdump, and its process maps it once: what finds no room is told of later. */
@@ -144,6 +145,7 @@ static bool on_wait(void *ctx)
 	struct pipeline *pipeline = ctx;
 	unsigned int before;
 
+	queue_rouse(pipeline->requests);
 	pthread_mutex_lock(&pipeline->lock);
 	before = pipeline->windows_under_way;
 	if (before && is_for_names(pipeline)) {
@@ -256,6 +258,7 @@ void drain_thread_round(struct pipeline *pipeline, uint64_t closing, uint64_t ti
 	pipeline->closing = closing;
 	tell_rest(pipeline);
 	drain_round(pipeline->drain, time);
+	queue_rouse(pipeline->requests);
 	if (pipeline->closed == closing || drain_wants_close(pipeline->drain))
 		return;
 	pthread_mutex_lock(&pipeline->lock);
@@ -353,6 +356,8 @@ void *drain_thread(void *ctx)
 	}
 	if (!r)
 		r = capture_finish(pipeline->capture);
+	/* which waits for the deferred stacks */
+	queue_rouse(pipeline->requests);
 	drain_finish(pipeline->drain);
 	publish(pipeline);
 	if (r < 0)

@@ -75,7 +75,7 @@ bool tables_send(void *ctx, struct mapping_list *list)
 	pthread_mutex_lock(&pipeline->lock);
 	pipeline->lists_sent++;
 	pthread_mutex_unlock(&pipeline->lock);
-	if (message_send(pipeline->requests, message, mapping_list_bytes(list), QUEUE_SOON, 0) == 0)
+	if (message_add(pipeline->requests, message, mapping_list_bytes(list), QUEUE_SOON) == 0)
 		return true;
 	pthread_mutex_lock(&pipeline->lock);
 	pipeline->lists_sent--;
@@ -201,8 +201,7 @@ bool tables_send_deferred(void *ctx)
 	struct pipeline *pipeline = ctx;
 
 	return pipeline->unwinder &&
-	       message_send(pipeline->requests, message_new(MESSAGE_DEFERRED), 0, QUEUE_SOON,
-			    0) == 0;
+	       message_add(pipeline->requests, message_new(MESSAGE_DEFERRED), 0, QUEUE_SOON) == 0;
 }
 
 void tables_want_page(void *ctx, uint32_t tgid, uint64_t address)
@@ -244,6 +243,7 @@ int tables_load_first(struct pipeline *pipeline)
 		/* once all have been sent, processes that start now take their turn like later ones */
 		pipeline->has_lists = process_table_send_lists(drain_processes(pipeline->drain),
 							       time, wanted == UINT64_MAX);
+		queue_rouse(pipeline->requests);
 		pthread_mutex_lock(&pipeline->lock);
 		sent = pipeline->lists_sent;
 		done = pipeline->lists_done;

@@ -134,6 +134,7 @@ static int feed(struct host *host, const struct host_options *options, struct lo
 			await_part(pipeline);
 		host->result->drain_ns -= clock_read(CLOCK_THREAD_CPUTIME_ID);
 		drain_round(pipeline->drain, time);
+		queue_rouse(pipeline->requests);
 		host->result->drain_ns += clock_read(CLOCK_THREAD_CPUTIME_ID);
 		/* it is set by the host's clock, which the load's is far ahead of */
 		pipeline->next_part = UINT64_MAX;

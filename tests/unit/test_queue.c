@@ -215,6 +215,95 @@ static void test_threads_wait_for_each_other(void **state)
 	queue_free(queue, drop);
 }
 
+struct reader {
+	struct queue *queue;
+	_Atomic int tid, last;
+};
+
+static void *read_all(void *ctx)
+{
+	struct reader *reader = ctx;
+	int got;
+
+	reader->tid = (int)gettid();
+	while ((got = pop(reader->queue, -1)) != -EPIPE)
+		reader->last = got;
+	return NULL;
+}
+
+static void pause_ms(unsigned int ms)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = (long)(ms * NSEC_PER_MSEC) }, NULL);
+}
+
+/* There is nothing that it sleeps for but an item. */
+static void await_sleep(const struct reader *reader)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	while (state != 'S') {
+		pause_ms(1);
+		if (!reader->tid)
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%d/stat", reader->tid);
+		file = fopen(path, "re");
+		assert_non_null(file);
+		assert_int_equal(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+		fclose(file);
+	}
+}
+
+static void await(const struct reader *reader, int number)
+{
+	for (int ms = 0; reader->last != number && ms < 10000; ms++)
+		pause_ms(1);
+	assert_int_equal(reader->last, number);
+}
+
+static int add(struct queue *queue, int number, size_t bytes)
+{
+	struct entry *entry = calloc(1, sizeof(*entry));
+	int r;
+
+	entry->number = number;
+	r = queue_add(queue, &entry->item, bytes, QUEUE_NORMAL);
+	if (r < 0)
+		free(entry);
+	return r;
+}
+
+/* Many small items cost one wakeup, and so many that there is work for two CPUs wait for none. */
+static void test_a_reader_is_woken_up_once_for_several(void **state)
+{
+	struct reader reader = { .queue = new_queue(2 * QUEUE_SMALL_BYTES) };
+	pthread_t thread;
+
+	(void)state;
+	queue_rouse(reader.queue);
+	assert_int_equal(add(reader.queue, 1, 2 * QUEUE_SMALL_BYTES), 0);
+	assert_int_equal(add(reader.queue, 2, 1), -EAGAIN);
+	pthread_create(&thread, NULL, read_all, &reader);
+	await(&reader, 1);
+	await_sleep(&reader);
+	for (int i = 2; i < 6; i++)
+		assert_int_equal(add(reader.queue, i, 10), 0);
+	pause_ms(50);
+	assert_int_equal(reader.last, 1);
+	queue_rouse(reader.queue);
+	await(&reader, 5);
+	await_sleep(&reader);
+	assert_int_equal(add(reader.queue, 6, QUEUE_SMALL_BYTES - 1), 0);
+	pause_ms(50);
+	assert_int_equal(reader.last, 5);
+	assert_int_equal(add(reader.queue, 7, 1), 0);
+	await(&reader, 7);
+	queue_close(reader.queue);
+	assert_int_equal(add(reader.queue, 8, 1), -EPIPE);
+	pthread_join(thread, NULL);
+	queue_free(reader.queue, drop);
+}
+
 static bool is_found(const struct hash_table *table, uint64_t hash, const struct hash_link *wanted)
 {
 	struct index_probe probe = hash_table_first(table, hash);
@@ -309,6 +398,7 @@ int main(void)
 		cmocka_unit_test(test_pool_limit_holds),
 		cmocka_unit_test(test_timeout_and_close),
 		cmocka_unit_test(test_threads_wait_for_each_other),
+		cmocka_unit_test(test_a_reader_is_woken_up_once_for_several),
 		cmocka_unit_test(test_hash_table),
 		cmocka_unit_test(test_what_is_removed_hides_nothing),
 		cmocka_unit_test(test_cpulist),

@@ -391,6 +391,7 @@ static struct pipeline_stats end(void)
 	struct pipeline_stats result;
 	struct drain_stats drained;
 
+	queue_rouse(pipeline.requests);
 	drain_finish(pipeline.drain);
 	drain_stats(pipeline.drain, &drained);
 	join_all();
@@ -445,6 +446,32 @@ static void test_a_window_is_closed_when_asked(void **state _unused_)
 	drain_thread_round(&pipeline, closing, clock_monotonic());
 	assert_true(sink.windows == 5 && pipeline.windows_under_way == 0);
 	end();
+}
+
+/* What a round announces thread B is woken up for when the round is over, be there a window or not. */
+static void test_a_round_wakes_thread_b(void **state _unused_)
+{
+	uint64_t deadline;
+	struct message *gone;
+	size_t announced, left;
+	int r;
+
+	request_scan(GONE_PID);
+	gone = message_take(pipeline.results, 60000, &r);
+	/* it has published its figures and waits for ever */
+	usleep(1000000);
+	start_program((uint32_t)getpid());
+	announced = queue_bytes(pipeline.requests);
+	drain_thread_round(&pipeline, pipeline.closing, clock_monotonic());
+	deadline = clock_monotonic() + 20 * NSEC_PER_SEC;
+	while ((left = queue_bytes(pipeline.requests)) && clock_monotonic() < deadline)
+		usleep(1000);
+	drain_finish(pipeline.drain);
+	join_all();
+	assert_non_null(gone);
+	message_free(gone);
+	assert_true(announced > 0);
+	assert_int_equal(left, 0);
 }
 
 static void test_nothing_is_lost_on_the_way(void **state _unused_)
@@ -804,6 +831,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_window_is_closed_when_asked),
+		TEST(test_a_round_wakes_thread_b),
 		TEST(test_nothing_is_lost_on_the_way),
 		TEST(test_a_slow_sink_loses_nothing),
 		TEST(test_a_failing_sink_is_accounted_for),
