@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwind/functions.h"
 
+#include <string.h>
+
 #include "base/sort.h"
 #include "symbol/pclntab.h"
 #include "unwind/frames.h"
+#include "unwind/gap.h"
 
 enum { RANGES_FIRST = 1024 };
 
@@ -83,11 +86,72 @@ static uint64_t start_of(const void *range)
 	return ((const struct function_range *)range)->start;
 }
 
+/* In order, and one per address. */
+static void put_in_order(struct list *list)
+{
+	const size_t all = list->count;
+
+	sort_items(list->ranges, list->count, sizeof(*list->ranges), start_of, compare);
+	list->count = 0;
+	for (size_t i = 0; i < all; i++)
+		if (!list->count || list->ranges[i].start != list->ranges[list->count - 1].start)
+			list->ranges[list->count++] = list->ranges[i];
+}
+
+/* @range up to where the next one begins, unless it begins inside of one. Of those in order. */
+static int add_between(struct list *list, struct function_range range)
+{
+	size_t at = 0, left = list->count;
+	int r;
+
+	/* the first that begins behind it */
+	while (left) {
+		const size_t half = left / 2;
+
+		if (list->ranges[at + half].start <= range.start) {
+			at += half + 1;
+			left -= half + 1;
+		} else {
+			left = half;
+		}
+	}
+	if (at && range.start < list->ranges[at - 1].end)
+		return 0;
+	if (at < list->count)
+		range.end = min_of(range.end, list->ranges[at].start);
+	if (range.start >= range.end || list->count == SYMTAB_SYMBOLS_MAX)
+		return 0;
+	r = add(list, &range);
+	if (r < 0)
+		return r;
+	memmove(&list->ranges[at + 1], &list->ranges[at], (list->count - 1 - at) * sizeof(range));
+	list->ranges[at] = range;
+	return 0;
+}
+
+/* Functions without frame entries whose places the file tells: where it is entered, as ld.so, and what runs before and after it. */
+static int add_entries(struct list *list, const struct elf *elf, const struct machine *machine)
+{
+	static const char *const sections[] = { ".init", ".fini" };
+	struct function_range range = { 0 };
+	int r = 0;
+
+	if (gap_entry(elf, machine, &range.start, &range.end))
+		r = add_between(list, range);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(sections); i++) {
+		const Elf64_Shdr *shdr = elf_find_section(elf, SHT_PROGBITS, sections[i]);
+
+		if (!shdr || !(shdr->sh_flags & SHF_EXECINSTR) || shdr->sh_size > UINT64_MAX - shdr->sh_addr)
+			continue;
+		r = add_between(list, (struct function_range){ .start = shdr->sh_addr, .end = shdr->sh_addr + shdr->sh_size });
+	}
+	return r;
+}
+
 int functions_read(const struct elf *elf, struct function_range **ret_ranges, size_t *ret_count)
 {
 	const struct machine *machine = elf->is_64 ? machine_find(elf->machine) : NULL;
 	struct list list = { 0 };
-	size_t count = 0;
 	int r = 0;
 
 	if (machine)
@@ -98,11 +162,13 @@ int functions_read(const struct elf *elf, struct function_range **ret_ranges, si
 		free(list.ranges);
 		return r;
 	}
-	sort_items(list.ranges, list.count, sizeof(*list.ranges), start_of, compare);
-	for (size_t i = 0; i < list.count; i++)
-		if (!count || list.ranges[i].start != list.ranges[count - 1].start)
-			list.ranges[count++] = list.ranges[i];
+	put_in_order(&list);
+	r = machine ? add_entries(&list, elf, machine) : 0;
+	if (r < 0) {
+		free(list.ranges);
+		return r;
+	}
 	*ret_ranges = list.ranges;
-	*ret_count = count;
+	*ret_count = list.count;
 	return 0;
 }

@@ -364,8 +364,7 @@ static uint64_t entry_bytes(const struct machine *machine, const uint8_t code[st
 	return ENTRY_BYTES;
 }
 
-/* The first instructions of what says nothing about them: ld.so on x86, musl's programs. */
-static void look_at_entry(const struct elf *elf, const struct machine *machine, struct gaps *gaps)
+bool gap_entry(const struct elf *elf, const struct machine *machine, uint64_t *ret_start, uint64_t *ret_end)
 {
 	static const char *const x86[] = {
 		"\x48\x89\xe7\xe8",	/* mov %rsp, %rdi; call */
@@ -378,7 +377,7 @@ static void look_at_entry(const struct elf *elf, const struct machine *machine, 
 	Elf64_Ehdr header;
 
 	if (elf_read(elf, 0, &header, sizeof(header)) < 0)
-		return;
+		return false;
 	for (size_t i = 0; i < elf->phdr_count; i++) {
 		const Elf64_Phdr *phdr = &elf->phdrs[i];
 		uint64_t offset = header.e_entry - phdr->p_vaddr;
@@ -393,8 +392,9 @@ static void look_at_entry(const struct elf *elf, const struct machine *machine, 
 		else if (!machine->has_link && starts_with(code, x86[0], 4))
 			bytes = ENTRY_BYTES;
 	}
-	add(gaps, (struct gap){ .start = header.e_entry, .end = header.e_entry + bytes,
-				.is_entry = true });
+	*ret_start = header.e_entry;
+	*ret_end = header.e_entry + bytes;
+	return bytes;
 }
 
 static void search_segment(const struct elf *elf, const struct machine *machine,
@@ -419,13 +419,15 @@ static void search_segment(const struct elf *elf, const struct machine *machine,
 void gaps_find(const struct elf *elf, const struct machine *machine, struct gaps *ret_gaps)
 {
 	static const char *const plts[] = { ".plt", ".plt.sec", ".plt.got", ".iplt" };
+	struct gap entry = { .is_entry = true };
 	uint64_t text = 0;
 
 	ret_gaps->count = 0;
 	ret_gaps->context_start = 0;
 	ret_gaps->resolve_start = 0;
 	ret_gaps->exit = 0;
-	look_at_entry(elf, machine, ret_gaps);
+	if (gap_entry(elf, machine, &entry.start, &entry.end))
+		add(ret_gaps, entry);
 	for (size_t i = 0; i < ARRAY_SIZE(plts); i++) {
 		const Elf64_Shdr *shdr = elf_find_section(elf, SHT_PROGBITS, plts[i]);
 

@@ -34,6 +34,9 @@ struct gaps {
 	uint64_t exit;			/* pthread_exit(), 0: not in this object */
 };
 
+/* The first instructions of what says nothing about them: ld.so on x86, musl's programs. False: it is none of these. */
+bool gap_entry(const struct elf *elf, const struct machine *machine, uint64_t *ret_start, uint64_t *ret_end);
+
 /* What is known of @elf, whether or not something covers it. */
 void gaps_find(const struct elf *elf, const struct machine *machine, struct gaps *ret_gaps);
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/pool.h"
 #include "symbol/symtab.h"
+#include "unwind/functions.h"
 
 static const char program[] =
 	"int puts(const char *);\n"
@@ -390,12 +391,59 @@ static void ranges_can_bring_names(void **state)
 	close_symtab(&opened);
 }
 
+/* The entry is ld.so's; the segment with it goes on behind what is looked at of it. */
+#define ENTRY(before, behind) \
+	".text\n.globl _start\n_start: " before "\n.byte 0x48, 0x89, 0xe7, 0xe8\n.skip 36, 0x90\n" behind "\n" \
+	"next: .cfi_startproc\n.skip 80, 0x90\n.cfi_endproc\n" \
+	".section .init, \"ax\", @progbits\n.skip 24, 0x90\n"
+
+/* Of a program for x86_64: where its functions begin and end, from its entry on; @count of them. */
+static void expect_ranges(const char *source, const struct function_range *expected, size_t count)
+{
+	struct function_range *ranges;
+	uint8_t *image;
+	struct elf elf;
+	size_t size, found;
+
+	fixture_write("entry.s", source);
+	fixture_run("gcc -no-pie -static -nostdlib -Wl,--build-id=none -o entry entry.s");
+	image = fixture_load(fixture_path("entry"), &size);
+	((Elf64_Ehdr *)(void *)image)->e_machine = EM_X86_64;
+	assert_int_equal(elf_open_memory(&elf, image, size), 0);
+	assert_int_equal(functions_read(&elf, &ranges, &found), 0);
+	assert_int_equal(found, count + 1);
+	assert_int_equal(ranges[0].end - ranges[0].start, 24);
+	assert_true(ranges[0].end <= nm_address("entry", "_start"));
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(ranges[i + 1].start - nm_address("entry", "_start"), expected[i].start);
+		assert_int_equal(ranges[i + 1].end - nm_address("entry", "_start"), expected[i].end);
+	}
+	elf_close(&elf);
+	free(image);
+	free(ranges);
+}
+
+static void what_has_no_frame_entry_is_known_by_its_place(void **state)
+{
+	static const struct function_range apart[] = { { .start = 0, .end = 40 }, { .start = 40, .end = 120 } };
+	static const struct function_range told[] = { { .start = 0, .end = 40 }, { .start = 48, .end = 128 } };
+	static const struct function_range other[] = { { .start = 41, .end = 121 } };
+
+	(void)state;
+	expect_ranges(ENTRY("", ""), apart, ARRAY_SIZE(apart));
+	/* the frame entry knows better */
+	expect_ranges(ENTRY(".cfi_startproc", ".cfi_endproc\n.skip 8, 0x90"), told, ARRAY_SIZE(told));
+	/* nothing that is known */
+	expect_ranges(ENTRY(".byte 0x90", ""), other, ARRAY_SIZE(other));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_without_symbols_are_told_apart),
 		cmocka_unit_test(exported_names_come_before_ranges),
 		cmocka_unit_test(ranges_can_bring_names),
+		cmocka_unit_test(what_has_no_frame_entry_is_known_by_its_place),
 		cmocka_unit_test(functions_have_their_names),
 		cmocka_unit_test(sizes_decide_between_neighbours),
 		cmocka_unit_test(the_best_alias_is_chosen),
