@@ -3,7 +3,7 @@
  * From overflow to record. Phase 1 runs in NMI or in a PMU's interrupt and fills a slot of the stash.
  * Phase 2 runs with IRQs off on the same CPU (see defer.c), walks the user stack and writes the ring.
  * Timer and software events do both at once, and so does an interrupt of the PMU, be it an NMI, that hit
- * user mode and is short of nothing, see capture_walk_ns(). User space has the ring mapped, so nothing is
+ * user mode and is short of nothing, see capture_walk_ns() in place.h. User space has the ring mapped, so nothing is
  * decided by what is read back from there.
  */
 #include <linux/cgroup.h>
@@ -19,6 +19,7 @@
 #include "compat/compat.h"
 #include "defer.h"
 #include "events.h"
+#include "place.h"
 #include "record.h"
 #include "session.h"
 #include "slice.h"
@@ -45,10 +46,6 @@ enum {
 	CAPTURE_WINDOW_CALLS = STACKTAP_MAX_RATE_HZ / (NSEC_PER_SEC / CAPTURE_WINDOW_NS) * 3 / 2,
 	/* that are so few that they are not what exceeds the ceiling */
 	CAPTURE_FEW_CALLS = 15,
-	/* phase 2 of a walk that is put off comes on top of it, and has less time by as much */
-	CAPTURE_IN_PLACE_NS = SESSION_WALK_LIMIT_NS / (SESSION_IS_STRICT ? 5 : 1),
-	/* hits of a program whose stack was put off that are left to phase 2 at once */
-	CAPTURE_UNTRIED = 16,
 };
 
 static DEFINE_PER_CPU(struct stretch, capture_stretch);
@@ -431,30 +428,6 @@ static bool capture_one_phase(struct stacktap_counter *counter, const struct per
 	barrier();
 	cpu->recording = false;
 	return outcome != CAPTURE_LOST;
-}
-
-/*
- * For how many ns may the PMU's interrupt at @now walk the user stack itself, be it an NMI? 0: not at all. It may
- * where it hit user mode: then nothing of the kernel is half done on this CPU, so no record, no walk and no
- * slot of the stash is, and user memory is as it is in any system call. That @regs are those that the entry
- * saved is looked at, as a PMU may make up its own. Hits that wait in the stash come first. A program whose stack was
- * put off is likely to have that done again, so its next hits do not try.
- */
-static __always_inline u32 capture_walk_ns(const struct stacktap_counter *counter,
-					   struct pt_regs *regs, u64 now)
-{
-	struct stacktap_cpu *cpu = counter->cpu;
-
-	if (!counter->may_finish || !user_mode(regs) || unlikely(regs != task_pt_regs(current)) ||
-	    unlikely(!cpu->stash || stash_count(cpu->stash) || cpu->recording || cpu->stashing))
-		return 0;
-	if (unlikely(cpu->untried) && cpu->put_off_mm == current->mm) {
-		cpu->untried--;
-		return 0;
-	}
-	return min_t(u32, CAPTURE_IN_PLACE_NS,
-		     allowance_left(this_cpu_ptr(&st_allowance), now,
-				    READ_ONCE(st_allowance_limit_ns)));
 }
 
 /*

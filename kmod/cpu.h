@@ -50,7 +50,7 @@ struct stacktap_counter {
 	u16 index;
 	u8 context;		/* enum stacktap_context; NMI or IRQ is decided at the overflow */
 	bool one_phase;
-	bool may_finish;	/* where it is not: its interrupt may do both phases, see capture.c */
+	bool may_finish;	/* where it is not: its interrupt may do both phases, see place.h */
 	bool clock;		/* counts nanoseconds */
 	u32 type;		/* of what really counts */
 	u64 config;
