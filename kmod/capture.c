@@ -2,9 +2,9 @@
 /*
  * From overflow to record. Phase 1 runs in NMI or in a PMU's interrupt and fills a slot of the stash.
  * Phase 2 runs with IRQs off on the same CPU (see defer.c), walks the user stack and writes the ring.
- * Timer and software events do both at once, and so does an interrupt of the PMU, be it an NMI, that hit
- * user mode and is short of nothing, see capture_walk_ns() in place.h. User space has the ring mapped, so nothing is
- * decided by what is read back from there.
+ * Timer and software events do both at once, and so does an interrupt or NMI of the PMU that hit user mode
+ * where place.h lets it. User space has the ring mapped, so nothing is decided by what is read back from
+ * there.
  */
 #include <linux/cgroup.h>
 #include <linux/moduleparam.h>
@@ -431,8 +431,8 @@ static bool capture_one_phase(struct stacktap_counter *counter, const struct per
 }
 
 /*
- * Both phases in one of a hit that phase 2 can have as well, where capture_walk_ns(). What is not done within
- * @walk_ns is put off, not cut.
+ * Both phases in one of a hit that phase 2 can have as well, where place_walk_ns() allows it. What is not done
+ * within @walk_ns is put off, not cut.
  */
 static enum capture_outcome capture_in_place(struct stacktap_counter *counter,
 					     struct perf_sample_data *data, struct pt_regs *regs,
@@ -447,10 +447,8 @@ static enum capture_outcome capture_in_place(struct stacktap_counter *counter,
 	outcome = capture_now(counter, data, regs, began, walk_ns, level, true);
 	barrier();
 	cpu->recording = false;
-	if (unlikely(outcome == CAPTURE_PUT_OFF)) {
-		cpu->put_off_mm = current->mm;
-		cpu->untried = CAPTURE_UNTRIED;
-	}
+	if (unlikely(outcome == CAPTURE_PUT_OFF))
+		place_put_off(cpu);
 	return outcome;
 }
 
@@ -606,7 +604,7 @@ static __always_inline bool capture_handle(struct stacktap_counter *counter,
 	}
 	if (counter->one_phase && !in_nmi())
 		return capture_one_phase(counter, event, data, regs, began, level);
-	walk_ns = capture_walk_ns(counter, regs, now);
+	walk_ns = place_walk_ns(counter, regs, now);
 	outcome = walk_ns ? capture_in_place(counter, data, regs, began, walk_ns, level) :
 			    CAPTURE_PUT_OFF;
 	if (outcome == CAPTURE_PUT_OFF)
