@@ -4,7 +4,6 @@
  * drives.
  */
 #include <inttypes.h>
-#include <linux/perf_event.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -15,10 +14,8 @@
 #include "client.h"
 #include "load.h"
 #include "module.h"
+#include "nmi.h"
 #include "tap.h"
-
-#define NMI_INTERVAL	"/sys/module/stacktap_nmi/parameters/interval_us"
-#define NMI_INTERVAL_US	"60"
 
 enum {
 	NMI_PATIENCE = 2000,	/* pauses of 20 ms: guests may be slow */
@@ -28,19 +25,6 @@ enum {
 	NMI_MEAN = 20000,	/* in_place_ns: about what handlers take in an emulated CPU */
 	NMI_ALWAYS = 1000000,	/* the most */
 	NMI_LOAD_MS = 3600000,	/* until it is killed */
-	/* sources */
-	NMI_NMI = 1,
-};
-
-static const struct source clock_and_nmi[] = {
-	{ .name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK,
-	  .rate_hz = 997 },
-	{ .name = "nmi", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_ALIGNMENT_FAULTS,
-	  .period = 1 },
-};
-
-static const struct source slow_clock = {
-	.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK, .rate_hz = 1,
 };
 
 /* What was read; [0]: finished in NMI, [1]: by phase 2. */
@@ -58,15 +42,10 @@ struct in_place {
 	uint64_t unordered;
 };
 
-static bool nmis_begin(void)
-{
-	return load_write(NMI_INTERVAL, NMI_INTERVAL_US);
-}
-
 /* And what has come is read. */
 static void nmis_end(struct client *client)
 {
-	load_write(NMI_INTERVAL, "0");
+	nmi_set_interval(0);
 	usleep(200000);
 	client_drain(client);
 }
@@ -76,7 +55,7 @@ static bool open_session(struct client *client, uint32_t limit)
 	struct message message;
 
 	if (client_open(client) || client_add_rings(client, 1 << 20) ||
-	    client_set_sources(client, clock_and_nmi, 2))
+	    client_set_sources(client, nmi_sources, NMI_SOURCES))
 		return false;
 	client_begin(client, &message, STACKTAP_CMD_SET_SESSION);
 	message_put_u32(&message, STACKTAP_A_USER_FRAMES, STACKTAP_MAX_USER_FRAMES);
@@ -241,7 +220,7 @@ static void check_in_place(void)
 	found.burners[1] = load_fork(1, false);
 	found.blind = fork_unreadable(false);
 	found.torn = fork_unreadable(true);
-	tap(nmis_begin(), "NMIs begin");
+	tap(nmi_set_interval(NMI_INTERVAL_US), "NMIs begin");
 	check_stacks(&client, &found);
 	check_limit(&client, &found);
 	nmis_end(&client);
@@ -271,7 +250,7 @@ static void check_put_off(void)
 	client.visit = visit;
 	client.visit_arg = &found;
 	found.deep = fork_deep();
-	nmis_begin();
+	nmi_set_interval(NMI_INTERVAL_US);
 	is_enough = drain_until(&client, &found.cut[1], NMI_ENOUGH);
 	nmis_end(&client);
 	tap(!client_stop(&client), "put off: STOP");
@@ -290,9 +269,9 @@ void case_in_place(void)
 {
 	struct client keeper;
 
-	/* has the scheduler's tracepoint on all the while, see case_nmi() */
+	/* see nmi_slow_clock */
 	if (!tap(!client_open(&keeper) && !client_add_rings(&keeper, STACKTAP_RING_MIN_BYTES) &&
-		 !client_set_sources(&keeper, &slow_clock, 1) && module_set("like_pmu", 1) &&
+		 !client_set_sources(&keeper, &nmi_slow_clock, 1) && module_set("like_pmu", 1) &&
 		 module_set("in_place_ns", NMI_ALWAYS) && !client_start(&keeper), "a session that stays"))
 		return;
 	check_in_place();

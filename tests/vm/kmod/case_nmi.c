@@ -14,35 +14,18 @@
 #include "client.h"
 #include "load.h"
 #include "module.h"
+#include "nmi.h"
 #include "tap.h"
 
-#define NMI_PARAMETERS "/sys/module/stacktap_nmi/parameters/"
-
 enum {
-	NMI_INTERVAL_US = 60,
 	NMI_PATIENCE = 60000,	/* pauses of 20 ms: guests may be slow */
-	NMI_SLOTS = 128,	/* of a stash: 50 ms of both sources, as a power of two */
-	NMI_BURST = 300,
-	/* sources */
-	NMI_CLOCK = 0,
-	NMI_NMI = 1,
-};
-
-static const struct source clock_and_nmi[] = {
-	{ .name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK,
-	  .rate_hz = 997 },
-	{ .name = "nmi", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_ALIGNMENT_FAULTS,
-	  .period = 1 },
+	NMI_TOO_MANY = 300,	/* for a stash */
 };
 
 /* what nmi.c sends hits the kernel, too, as a PMU's interrupt that comes late does */
 static const struct source nmi_of_user = {
 	.name = "nmi:u", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_ALIGNMENT_FAULTS,
 	.period = 1, .flags = STACKTAP_SRC_EXCLUDE_KERNEL,
-};
-
-static const struct source slow_clock = {
-	.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK, .rate_hz = 1,
 };
 
 struct nmi_counts {
@@ -113,19 +96,6 @@ static void nmis_visit(const struct sample_view *view, void *arg)
 	}
 }
 
-static bool nmi_set(const char *path, unsigned int value)
-{
-	FILE *file = fopen(path, "we");
-	bool good = file && fprintf(file, "%u", value) > 0;
-
-	return file && !fclose(file) && good;
-}
-
-static bool nmi_set_interval(unsigned int us)
-{
-	return nmi_set(NMI_PARAMETERS "interval_us", us);
-}
-
 static struct nmi_counts nmi_counts(void)
 {
 	FILE *file = fopen(NMI_PARAMETERS "counts", "re");
@@ -158,7 +128,7 @@ static uint64_t short_session(void)
 	struct client client;
 	uint64_t calls = UINT64_MAX;
 
-	if (!open_two_phase(&client, STACKTAP_RING_MIN_BYTES, clock_and_nmi, 2))
+	if (!open_two_phase(&client, STACKTAP_RING_MIN_BYTES, nmi_sources, NMI_SOURCES))
 		return calls;
 	usleep(20000);
 	if (!client_stop(&client)) {
@@ -228,7 +198,7 @@ static void check_burst(struct client *client)
 	struct nmi_counts before = nmi_counts(), counts;
 	uint64_t full = client_lost(client, STACKTAP_LOST_STASH_FULL), calls, kept;
 
-	tap(nmi_set(NMI_PARAMETERS "burst", NMI_BURST), "a burst of NMIs while IRQs are off");
+	tap(nmi_burst(NMI_TOO_MANY), "a burst of NMIs while IRQs are off");
 	counts = nmi_counts();
 	client_flush(client);
 	client_drain(client);
@@ -284,10 +254,10 @@ void case_nmi(void)
 	 * Has the scheduler's tracepoint on all the while: QEMU before 8.1 may go on running, for
 	 * ever, its translation of a breakpoint that stood there while the kernel patched it.
 	 */
-	if (!tap(open_two_phase(&keeper, STACKTAP_RING_MIN_BYTES, &slow_clock, 1),
+	if (!tap(open_two_phase(&keeper, STACKTAP_RING_MIN_BYTES, &nmi_slow_clock, 1),
 		 "a session that stays"))
 		return;
-	if (!tap(open_two_phase(&client, 1 << 20, clock_and_nmi, 2), "a session in two phases"))
+	if (!tap(open_two_phase(&client, 1 << 20, nmi_sources, NMI_SOURCES), "a session in two phases"))
 		return;
 	client.visit = nmis_visit;
 	client.visit_arg = &nmis;
@@ -352,7 +322,7 @@ void case_nmi(void)
 
 	tap(nmi_set_interval(NMI_INTERVAL_US), "NMIs again");
 	for (round = bad = 0; round < 30; round++) {
-		bad += !open_two_phase(&client, STACKTAP_RING_MIN_BYTES, clock_and_nmi, 2);
+		bad += !open_two_phase(&client, STACKTAP_RING_MIN_BYTES, nmi_sources, NMI_SOURCES);
 		usleep(10000);
 		client_close(&client);
 	}
