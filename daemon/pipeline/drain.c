@@ -474,12 +474,12 @@ static void on_fallback(struct drain *drain, uint32_t cpu, const struct stacktap
 	told->fallen_back ^= (uint8_t)(1u << config->source);
 	if (!has_fallen_back) {
 		if (!--*now)
-			log_info("%s: %s counts again, on CPU %u last; it was cpu-clock",
+			log_info("%s: counted by %s again, on CPU %u last; the fallback was cpu-clock",
 				 profile->source, profile->event, cpu);
 		return;
 	}
 	if (!(*now)++)
-		log_info("%s: %s counts instead on CPU %u and maybe others: %s", profile->source,
+		log_info("%s: using %s on CPU %u and maybe others (fallback): %s", profile->source,
 			 profile->event, cpu, strerror(config->fallback_errno));
 }
 

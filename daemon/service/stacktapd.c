@@ -202,7 +202,8 @@ static void say_what_runs(const struct daemon *daemon)
 	size_t receivers;
 
 	service_destinations(daemon->service, &receivers);
-	log_info("session %" PRIu64 ": %s%s, %" PRIu64 " %s; profiles go to %s%s",
+	/* CONFIG records say what counts, see pipeline/drain.c */
+	log_info("session %" PRIu64 ": %s%s at %" PRIu64 " %s asked for; profiles go to %s%s",
 		 service_session_id(daemon->service), config->events[0],
 		 config->event_count > 1 ? " and others" : "",
 		 config->period ? config->period : config->rate_hz,

@@ -681,13 +681,13 @@ static void test_a_fallback_is_told_once(void **state _unused_)
 	log_setup("test", LOG_LEVEL_INFO);
 	for (unsigned int round = 0; round < 2; round++) {
 		log_of_config(0, ENOENT);
-		assert_non_null(strstr(logged, "cycles:u: cpu-clock counts instead on CPU 0 "));
+		assert_non_null(strstr(logged, "cycles:u: using cpu-clock on CPU 0 "));
 		assert_non_null(strstr(logged, strerror(ENOENT)));
 		assert_string_equal(log_of_config(1, ENOENT), "");
 		/* as it is told anew with a degraded rate */
 		assert_string_equal(log_of_config(1, ENOENT), "");
 		assert_string_equal(log_of_config(0, 0), "");
-		assert_non_null(strstr(log_of_config(1, 0), "cycles:u: cycles counts again, on CPU 1 last"));
+		assert_non_null(strstr(log_of_config(1, 0), "cycles:u: counted by cycles again, on CPU 1 last"));
 		assert_string_equal(log_of_config(1, 0), "");
 	}
 	log_setup("test", LOG_LEVEL_WARNING);
