@@ -262,13 +262,13 @@ static bool write_times(struct parser *parser, size_t start, unsigned int least,
 static bool parse_braces(struct parser *parser, unsigned int *ret_least, unsigned int *ret_most)
 {
 	if (!parse_number(parser, ret_least))
-		return fail(parser, "{ } has numbers up to 255 in it: {n}, {n,} or {n,m}");
+		return fail(parser, "not a repeat count up to 255: use {n}, {n,} or {n,m}");
 	*ret_most = *ret_least;
 	if (*parser->at == ',') {
 		parser->at++;
 		*ret_most = 0;
 		if (*parser->at != '}' && (!parse_number(parser, ret_most) || !*ret_most))
-			return fail(parser, "{ } has numbers up to 255 in it: {n}, {n,} or {n,m}");
+			return fail(parser, "not a repeat count up to 255: use {n}, {n,} or {n,m}");
 	} else if (!*ret_least) {
 		return fail(parser, "{0} repeats nothing");
 	}

@@ -91,11 +91,11 @@ static void print_text(const struct doctor_report *report)
 {
 	for (size_t i = 0; i < DOCTOR_CHECKS; i++)
 		print_finding(&report->findings[i]);
-	printf("%zu problem%s, %zu warning%s, %zu not seen: %s\n", report->problems,
+	printf("%zu problem%s, %zu warning%s, %zu unknown: %s\n", report->problems,
 	       report->problems == 1 ? "" : "s", report->warnings,
 	       report->warnings == 1 ? "" : "s", report->unknown,
 	       report->problems ? "stacktap cannot work here as it is" :
-	       report->unknown ? "nothing that was seen keeps stacktap from working" :
+	       report->unknown ? "nothing that is known keeps stacktap from working" :
 				"nothing keeps stacktap from working");
 }
 
