@@ -47,10 +47,12 @@ def host(t):
     import model
     samples = [s for s in model.of_process(t.load("containers.otlp"), "inner")
                if s.stack[0].frame_type == "native"]
-    total = sum(s.count for s in samples)
+    # a slow host spends as much as it likes in the dynamic linker before
+    own = [(s, {f.function for f in s.stack if f.mapping == "/mnt/inner"}) for s in samples]
+    total = sum(s.count for s, names in own if names)
     t.ok(total >= 100, f"at least 100 samples of the program ({total})")
-    named = sum(s.count for s in samples if "bottom" in s.names and "main" in s.names)
-    t.ok(named >= 0.95 * total, f"its functions have names in {named} of {total}")
+    named = sum(s.count for s, names in own if names and "" not in names)
+    t.ok(named >= 0.95 * total and any({"bottom", "main"} <= names for _, names in own), f"its functions have names in {named} of {total}")
     t.equal({s.process.container_id for s in samples}, {CONTAINER}, "its container is known")
     t.equal({s.process.service_name for s in samples}, {"shop"}, "and so is its service")
     publisher = model.of_process(t.load("containers.otlp"), "context")
