@@ -407,6 +407,21 @@ refused "diff of no such process" 1 "no process 9" diff --process 9 sample.otlp 
 check "diff" run 0 diff --fail-over 0 sample.otlp sample.otlp
 check "diff of a file and itself finds nothing" test "$(grep -c ': 0 grew, 0 shrank, ' "$out")" -eq 3
 
+# of one function 10 % before, 20 % after: 10 points
+PYTHONPATH=tests/view python3 -B -c '
+import sys, diff
+for seed, (name, planted) in enumerate((("fast", 0.10), ("slow", 0.20))):
+    with open(f"{sys.argv[1]}/{name}.otlp", "wb") as file:
+        file.write(diff.recording(seed, planted, stays=0.5))' "$scratch"
+check "--fail-over 5% of a function that grew by 10 points" run 3 diff --fail-over 5% fast.otlp slow.otlp
+check "which it names" says "$out" "planted"
+check "and it says so" says "$out" "failed: 2 grew by more than 5 percentage points"
+check "--fail-over 15% of it" run 0 diff --fail-over 15% fast.otlp slow.otlp
+check "--fail-over 5% of one that shrank" run 0 diff --fail-over 5% --filter planted slow.otlp fast.otlp
+check "without it a change is no failure" run 0 diff fast.otlp slow.otlp
+check "as JSON the exit status is the same" run 3 diff --json --fail-over 5 fast.otlp slow.otlp
+check "nothing is on standard error then" test ! -s "$err"
+
 # A file may not grow at all: what was there stays, and nothing is left beside it
 for name in kept.html kept.pb.gz; do
 	echo old >"$scratch/$name"

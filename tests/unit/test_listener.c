@@ -276,15 +276,15 @@ static void test_bounds(void **state _unused_)
 	listener_close(listener);
 }
 
-/* Sends a byte now and then, so that it is never silent; how long it could, or GIVE_UP_S. */
-static uint64_t trickle(const struct listener *listener, const char *head)
+/* Sends a byte now and then, so that it is never silent; how many seconds it could, or @give_up. */
+static uint64_t trickle(const struct listener *listener, const char *head, uint64_t give_up)
 {
 	const uint64_t start = clock_monotonic();
 	int fd = connect_to(listener);
 	struct pollfd poller = { .fd = fd, .events = POLLIN | POLLRDHUP };
 	bool is_open = send(fd, head, strlen(head), MSG_NOSIGNAL) == (ssize_t)strlen(head);
 
-	while (is_open && clock_monotonic() - start < GIVE_UP_S * NSEC_PER_SEC)
+	while (is_open && clock_monotonic() - start < give_up * NSEC_PER_SEC)
 		is_open = !poll(&poller, 1, 20) && send(fd, "a", 1, MSG_NOSIGNAL) == 1;
 	close(fd);
 	return (clock_monotonic() - start) / NSEC_PER_SEC;
@@ -318,14 +318,21 @@ static void test_turns(void **state _unused_)
 	for (options.threads = 0; options.threads <= 2; options.threads += 2) {
 		assert_int_equal(listener_open(&options, &listener, error, sizeof(error)), 0);
 		counts = listener_counts(listener);
-		assert_true(trickle(listener, "GET /") < GIVE_UP_S);
-		assert_true(trickle(listener, "GET / HTTP/1.1\r\nHost: localhost\r\nX: ") < GIVE_UP_S);
+		assert_true(trickle(listener, "GET /", GIVE_UP_S) < GIVE_UP_S);
+		assert_true(trickle(listener, "GET / HTTP/1.1\r\nHost: localhost\r\nX: ", GIVE_UP_S) < GIVE_UP_S);
 		assert_int_equal(counts->answered, 0);
 		assert_int_equal(counts->expired, 2);
 		/* what the handler takes is not the client's time */
 		assert_non_null(strstr(ask(listener, "GET /slow" HEAD), "path=/slow"));
 		assert_int_equal(counts->expired, 2);
 		sip(listener, 3);
+		listener_close(listener);
+	}
+	/* a minute, where nobody says how long */
+	if (getenv("FULL")) {
+		options.turn_ms = 0;
+		assert_int_equal(listener_open(&options, &listener, error, sizeof(error)), 0);
+		assert_true(trickle(listener, "GET /", 90) < 90);
 		listener_close(listener);
 	}
 }
