@@ -306,6 +306,7 @@ def main(program, work, *documents):
     shown = {
         "README.md: N % ± N  pythonN": ("report", "--limit", "5", "demo.otlp"),
         "docs/views.md: what": ("report", "--summary", "host.otlp"),
+        "docs/quickstart.md: what": ("report", "--summary", "host.otlp"),
         "docs/views.md: longest": ("annotate", "longest", "named.otlp"),
         "docs/diff.md: before": ("diff", "old.otlp", "new.otlp"),
     }
