@@ -188,8 +188,9 @@ static int news_write(struct cutter *cutter, struct window_sample *sample, struc
  */
 static void fetch_ahead(const struct window *window, size_t i)
 {
-	enum { SAMPLES = 12, STACKS = 8, LOCATIONS = 4 };
+	enum { SAMPLES = 40, STACKS = 24, LOCATIONS = 8 };
 	const struct window_sample *sample;
+	const struct image *image;
 	const struct stack *stack;
 
 	if (i + SAMPLES >= window->news_count)
@@ -198,6 +199,11 @@ static void fetch_ahead(const struct window *window, size_t i)
 	sample = &window->samples[window->news[i + STACKS]];
 	__builtin_prefetch(sample->stack);
 	__builtin_prefetch(sample->times + sample->in_cuts);
+	image = sample->image;
+	if (image) {
+		__builtin_prefetch(&image->journalled);
+		__builtin_prefetch(&image->context);
+	}
 	stack = window->samples[window->news[i + LOCATIONS]].stack;
 	for (uint32_t k = 0; !stack->journalled && k < stack->count; k++)
 		__builtin_prefetch(stack->locations[k]);

@@ -38,6 +38,9 @@ static int make_cut(struct pipeline *pipeline, struct window *window)
 		cutter_begin(pipeline->cutter);
 	}
 	pipeline->part_is_lost = false;
+	/* about as much as the last time, at once: where there is no room for that it grows as far as it can */
+	if (!err)
+		buffer_fit(&pipeline->part, pipeline->part_bytes + pipeline->part_bytes / 8);
 	return err ?: cutter_cut(pipeline->cutter, window, room_of(pipeline),
 				 atomic_load_explicit(&pipeline->named, memory_order_acquire), &pipeline->part,
 				 &pipeline->cut);
@@ -60,6 +63,7 @@ void journal_make_part(void *ctx, struct window *window)
 	struct message *message;
 	int err = make_cut(pipeline, window);
 
+	pipeline->part_bytes = pipeline->part.size;
 	pipeline->next_part = pipeline->cut.is_more ? 0 : clock_monotonic() + PART_INTERVAL_MS * NSEC_PER_MSEC;
 	if (!err && pipeline->part.size) {
 		message = message_new(MESSAGE_PART);

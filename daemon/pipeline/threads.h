@@ -62,6 +62,7 @@ struct pipeline {
 	struct cutter *cutter;		/* NULL: there was no part yet */
 	_Atomic bool has_part;		/* what follows is thread D's until it is written */
 	struct buffer part;
+	size_t part_bytes;		/* of the last one */
 	struct cut cut;			/* what it is */
 	bool part_is_lost;		/* the last one */
 

@@ -119,6 +119,24 @@ static void drop_contexts(struct image *image)
 	}
 }
 
+static void drop_journalled(struct image *image)
+{
+	struct journalled_resource *resource = steal_ptr(image->journalled_resource);
+
+	if (resource)
+		pool_uncharge(POOL_PROCESSES, sizeof(*resource) + resource->size);
+	free(resource);
+}
+
+void image_set_journalled(struct image *image, struct journalled_resource *resource)
+{
+	drop_journalled(image);
+	if (resource && pool_charge(POOL_PROCESSES, sizeof(*resource) + resource->size))
+		image->journalled_resource = resource;
+	else
+		free(resource);
+}
+
 void image_unref(struct image *image)
 {
 	struct image_details *details;
@@ -132,6 +150,7 @@ void image_unref(struct image *image)
 		pool_uncharge(POOL_PROCESSES, details_bytes(details));
 	image_details_free(details);
 	drop_contexts(image);
+	drop_journalled(image);
 	mount_namespace_unref(image->mount_namespace);
 	pool_uncharge(POOL_PROCESSES, sizeof(*image));
 	free(image);

@@ -94,7 +94,8 @@ struct image {
 	bool is_listed;		/* the module has got the mappings, or soon will, */
 	uint64_t listed;	/* as of this generation; see process/lists.h */
 	struct journalled journalled;
-	const void *journalled_details, *journalled_context; /* what was known of it then */
+	const void *journalled_details, *journalled_context; /* what was known of it then, */
+	struct journalled_resource *journalled_resource; /* and what that makes, for the next file; NULL: not kept */
 
 	/* set by thread B */
 	_Atomic(struct image_details *) details;
@@ -109,6 +110,8 @@ struct image *image_ref(struct image *image);
 void image_unref(struct image *image);		/* NULL is fine */
 
 /* What follows is thread A's. */
+/* Takes @resource, of malloc(); NULL is fine. It is not kept where there is no room. */
+void image_set_journalled(struct image *image, struct journalled_resource *resource);
 struct image *image_new(struct hash_table *files, uint32_t tgid, uint64_t since,
 			const char *comm) _must_check_;
 /*
