@@ -4,7 +4,7 @@
 kmodtest_flags := -O2 -g -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror \
 	-fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls \
 	-static -Iinclude -Iinclude/uapi
-kmodtest_inputs := $(wildcard tests/vm/kmod/*.[ch]) tests/vm/workload/spin_with.h
+kmodtest_inputs := $(wildcard tests/vm/kmod/*.[ch]) $(addprefix tests/vm/workload/,spin_with.h write_with.h)
 
 $(S)/kmodtest: $(kmodtest_inputs) include/uapi/linux/stacktap.h $(wildcard include/stacktap/*.h)
 	$(say) CC $@
