@@ -19,8 +19,8 @@ enum {
  */
 static const char *const ends[] = {
 	"runtime.goexit", "runtime.mstart", "runtime.rt0_go", "_rt0_go", "_rt0_amd64_linux", "_rt0_arm64_linux",
-	"runtime.sigtramp", "runtime.cgoSigtramp", "runtime.sigreturn", "runtime.systemstack", "runtime.mcall",
-	"runtime.morestack", "runtime.lessstack", "runtime.newstackcall",
+	"runtime.sigtramp", "runtime.cgoSigtramp", "runtime.sigreturn", "runtime.sigreturn__sigaction", /* since Go 1.21 */
+	"runtime.systemstack", "runtime.mcall", "runtime.morestack", "runtime.lessstack", "runtime.newstackcall",
 };
 
 static bool get_name(struct go_stack *stack, const struct pclntab_function *function, char ret_name[static NAME_BYTES])
