@@ -142,6 +142,14 @@ def look(tap, server, recording, shots):
         wait_graph(driver, "")
         facts = driver.execute_script("return document.getElementById('facts').textContent")
         tap.check("the page says what there is", f"{len(recording.samples):,} samples of cycles" in facts, facts)
+        tap.same("where there is nothing to choose there is no choice", driver.execute_script("""
+            const select = byId('container'), kept = [...select.options], seen = [select.parentElement.hidden];
+            select.replaceChildren();
+            site.fill('container', []);
+            seen.push(select.parentElement.hidden);
+            select.replaceChildren(...kept);
+            site.fill('container', []);
+            return seen.concat(select.parentElement.hidden);"""), [False, True, False])
         tap.same("its graph has all samples", samples(driver), len(recording.samples))
         driver.save_screenshot(os.path.join(shots, "serve.png"))
         orders = sum(name == "java" for _, _, name, _ in recording.samples)

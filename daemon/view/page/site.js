@@ -110,6 +110,8 @@ class Site {
 		for (const name of names)
 			if (!known.has(name))
 				select.add(new Option(name, name));
+		/* where there is nothing to choose */
+		select.parentElement.hidden = select.options.length < 2;
 	}
 
 	set(prefix, from, to) {
