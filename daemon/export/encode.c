@@ -227,6 +227,15 @@ static int resource_encode(struct encoder *encoder, const struct profile_part *p
 		forced = !encoder->resources.size && !encoder->profiles.size;
 		err = profile_write(writer, &encoder->profiles, forced, parts + done, run, room,
 				    &written, &samples);
+		/* what no payload has memory for is left out, and missed by who counts: the others are not lost with it */
+		if (err == -ENOBUFS && forced) {
+			err = payload_start(encoder);
+			if (err)
+				return err;
+			dictionary_mark(&encoder->dictionary, &mark);
+			done++;
+			continue;
+		}
 		if (err)
 			return err;
 		if (written) {

@@ -595,6 +595,86 @@ static void a_short_pool_loses_nothing(void **state)
 	synthetic_check_pools();
 }
 
+static int count_any(void *ctx, struct payload *payload)
+{
+	uint64_t *sums = ctx;
+
+	sums[0] += payload->samples;
+	sums[1]++;
+	sums[2] = max_of(sums[2], (uint64_t)payload->size);
+	free(payload->data);
+	return 0;
+}
+
+enum { DEEP_FRAMES = 1024, LONGEST_NAME = 4095 };
+
+/* All Locations get @lines Functions with names as long as can be. */
+static void name_at_length(struct window *window, uint32_t lines)
+{
+	static char name[LONGEST_NAME + 1];
+	struct line named[2];
+
+	memset(name, 'x', LONGEST_NAME);
+	for (size_t i = 0; i < window->location_count; i++) {
+		for (uint32_t j = 0; j < lines; j++) {
+			name[snprintf(name, sizeof(name), "f%zu_%u", i, j)] = '_';
+			named[j] = (struct line){ .function = function_new(name, name) };
+			assert_non_null(named[j].function);
+		}
+		assert_int_equal(location_set_lines(window->locations[i], named, lines), 0);
+	}
+}
+
+/* Of programs with deep stacks and long names, and one that has neither: samples that were encoded. */
+static uint64_t encode_hostile(uint32_t programs, uint32_t lines)
+{
+	const struct encode_options options = { .max_bytes = (size_t)2 << 20 };
+	struct mapped_file *file = synthetic_file("/bin/hostile", true);
+	uint64_t ips[DEEP_FRAMES], sums[3] = { 0 };
+	struct pool *pool = pool_get(POOL_ENCODE);
+	struct aggregator *aggregator;
+	struct image *image;
+	struct window *window;
+
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
+	for (uint32_t i = 0; i <= programs; i++) {
+		image = synthetic_image(1000 + i, "program", NULL);
+		synthetic_map(image, 0x10000, 0, file);
+		for (uint32_t frame = 0; frame < DEEP_FRAMES; frame++)
+			ips[frame] = 0x10000 + 8 * (frame + DEEP_FRAMES * i);
+		assert_int_equal(synthetic_add(aggregator, &(struct synthetic_sample){
+			.time = 1 + i, .tid = 1000 + i, .image = image, .user = ips,
+			.user_count = i < programs ? DEEP_FRAMES : 1, .user_end = STACKTAP_END_COMPLETE }), 0);
+		image_unref(image);
+	}
+	assert_int_equal(aggregator_close(aggregator, 1000, &window), 0);
+	synthetic_resolve(window);
+	name_at_length(window, lines);
+	atomic_store(&pool->peak, 0);
+	assert_int_equal(encode_window(&options, window, count_any, sums), 0);
+	/* the copy of a payload comes on top, and it has nothing that was not granted before */
+	assert_in_range(atomic_load(&pool->peak), 1, pool->limit + sums[2]);
+	assert_in_range(sums[2], 1, pool->limit);
+	window_free(window);
+	mapped_file_unref(file);
+	aggregator_free(aggregator);
+	synthetic_check_pools();
+	return sums[0];
+}
+
+/* 4 MiB a stack have room in a payload each; 8 MiB have not, and cost their own program its sample, nobody else. */
+static void the_longest_names_cost_others_nothing(void **state)
+{
+	uint64_t refused;
+
+	(void)state;
+	assert_int_equal(encode_hostile(3, 1), 3 + 1);
+	refused = atomic_load(&pool_get(POOL_ENCODE)->refused);
+	assert_int_equal(encode_hostile(1, 2), 1);
+	assert_true(atomic_load(&pool_get(POOL_ENCODE)->refused) > refused);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -607,6 +687,7 @@ int main(void)
 		cmocka_unit_test(a_sample_has_the_published_fields),
 		cmocka_unit_test(the_sink_can_stop_it), cmocka_unit_test(one_stack_can_be_split),
 		cmocka_unit_test(a_short_pool_loses_nothing),
+		cmocka_unit_test(the_longest_names_cost_others_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
