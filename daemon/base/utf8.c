@@ -31,7 +31,7 @@ size_t utf8_length(const char *text)
 	if (s[1] < low || s[1] > high)
 		return 0;
 	for (size_t i = 2; i < length; i++)
-		if ((s[i] & 0xc0) != 0x80)
+		if (!utf8_is_inside((char)s[i]))
 			return 0;
 	return length;
 }

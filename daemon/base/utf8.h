@@ -7,6 +7,12 @@
 
 #include "base/macro.h"
 
+/* Whether this byte goes on with a character that began before it. */
+static inline bool utf8_is_inside(char byte)
+{
+	return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
 /* Of the well-formed character at @text, control characters included; 0: there is none. Never reads past a NUL. */
 size_t utf8_length(const char *text);
 /*

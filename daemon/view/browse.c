@@ -5,6 +5,7 @@
 #include <wchar.h>
 
 #include "base/macro.h"
+#include "base/utf8.h"
 
 void browse_fit(struct browse *browse, size_t rows, size_t page)
 {
@@ -27,8 +28,7 @@ static enum browse_effect answer(struct browse *browse, int key)
 		browse->ask = BROWSE_NOTHING;
 		return ask == BROWSE_DELAY ? BROWSE_SET_DELAY : BROWSE_SET_FILTER;
 	case BROWSE_BACKSPACE:
-		/* a whole character of UTF-8 */
-		while (length && (browse->text[--length] & 0xc0) == 0x80)
+		while (length && utf8_is_inside(browse->text[--length]))
 			;
 		browse->text[length] = 0;
 		break;

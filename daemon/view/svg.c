@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "view/escape.h"
 #include "view/page.h"
 
@@ -140,13 +141,13 @@ static void put_label(const struct svg *svg, const char *name, double x, double 
 		return;
 	/* whole characters, as many as fit */
 	for (const char *s = name; *s; s++)
-		length += ((unsigned char)*s & 0xc0) != 0x80;
+		length += !utf8_is_inside(*s);
 	for (size_t count = 0; name[bytes] && bytes < sizeof(text) - 8; bytes++) {
-		count += ((unsigned char)name[bytes] & 0xc0) != 0x80;
+		count += !utf8_is_inside(name[bytes]);
 		if (count > (length > room ? room - 1 : room))
 			break;
 	}
-	while (bytes && ((unsigned char)name[bytes] & 0xc0) == 0x80)
+	while (bytes && utf8_is_inside(name[bytes]))
 		bytes--;
 	snprintf(text, sizeof(text), "%.*s%s", (int)bytes, name, name[bytes] ? "\u2026" : "");
 	fprintf(svg->file, "<text x=\"%.1f\" y=\"%.1f\">", x + 3, y + ROW - 5);
