@@ -35,6 +35,12 @@ void fit_into(FILE *file)
 	sink = file;
 }
 
+void fit_locale(void)
+{
+	if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1)
+		setlocale(LC_CTYPE, "C.UTF-8");
+}
+
 void fit_start(bool is_wide)
 {
 	struct winsize size;
@@ -42,9 +48,13 @@ void fit_start(bool is_wide)
 	if (is_wide || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
 		return;
 	width = max_of((int)size.ws_col, WIDTH_MIN + 0);
-	/* what is printed is UTF-8, whatever the locale has */
-	if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1)
-		setlocale(LC_CTYPE, "C.UTF-8");
+	fit_locale();
+}
+
+/* Behind or before what is left out; a C library without C.UTF-8 may have no sign for it. */
+static const char *ellipsis(void)
+{
+	return MB_CUR_MAX > 1 ? "…" : "~";
 }
 
 int fit_left(int used)
@@ -93,7 +103,7 @@ int fit_end(const char *text, int columns)
 	if (columns <= 0)
 		return 0;
 	used = browse_cut(text, columns - 1, cut, sizeof(cut));
-	fprintf(out(), "%s…", cut);
+	fprintf(out(), "%s%s", cut, ellipsis());
 	return used + 1;
 }
 
@@ -127,7 +137,7 @@ void fit_tail(const char *text, int columns)
 		have -= one;
 		text = next;
 	}
-	fprintf(out(), "…%s", text);
+	fprintf(out(), "%s%s", ellipsis(), text);
 }
 
 void fit_add(char note[FIT_NOTE], const char *format, ...)

@@ -12,7 +12,9 @@
 
 #include "base/macro.h"
 
-/* How wide standard output is, once, before a pager has it; @is_wide: lines stay whole anyway. */
+/* What is printed is UTF-8, whatever the locale has. */
+void fit_locale(void);
+/* How wide standard output is, before a pager has it; @is_wide: lines stay whole anyway. */
 void fit_start(bool is_wide);
 /* What follows goes to @file; NULL: to standard output. */
 void fit_into(FILE *file);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/screen.h"
 
+/* before term.h, of whose macros one is `columns' */
+#include "cli/fit.h"
+
 #include <curses.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -39,7 +41,8 @@ bool screen_open(void)
 {
 	const char *no_color = getenv("NO_COLOR");
 
-	setlocale(LC_CTYPE, "");
+	/* before ncurses looks at it */
+	fit_locale();
 	terminal = newterm(NULL, stdout, stdin);
 	if (!terminal)
 		return false;
@@ -71,6 +74,8 @@ void screen_resize(void)
 
 	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col)
 		resizeterm(size.ws_row, size.ws_col);
+	/* the terminal may have moved what was there */
+	clearok(curscr, TRUE);
 }
 
 void screen_begin(void)
@@ -91,6 +96,9 @@ void screen_line(int line, enum screen_style style, const char *text)
 	browse_cut(text, COLS, cut, sizeof(cut));
 	mvaddstr(line, 0, cut);
 	attrset(A_NORMAL);
+	/* to the end of the line, as htop does */
+	if (style == SCREEN_SELECTED)
+		mvchgat(line, 0, -1, A_REVERSE, PAIR_NONE, NULL);
 }
 
 void screen_mark(int line, int column, int width, enum screen_mark mark)

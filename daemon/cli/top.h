@@ -36,6 +36,7 @@ struct top {
 	struct live_subject subject;	/* of BROWSE_CALLS */
 	char *code;			/* of BROWSE_CODE: lines, each ended by 0 */
 	size_t code_size, code_lines;
+	char code_of[128];		/* whose it is: the beginning of the name will do */
 	struct sysroot_process looks;	/* who looks for that into roots of processes; NULL: not yet */
 	int signals;
 };
@@ -67,5 +68,10 @@ int top_screen_loop(struct top *top);
 int top_make_code(struct top *top, const struct live_row *row);
 void top_free_code(struct top *top);
 void top_print_code(FILE *out, const struct top *top, size_t first, size_t end);	/* lines */
+/* Where a line of it has its share. */
+enum { TOP_CODE_SHARE = 1, TOP_SHARE_COLUMNS = 8 };
+size_t top_hottest_line(const struct top *top);
+/* The percentage that begins at a byte of a line; below 0: there is none. */
+double top_share_at(const char *line, size_t at);
 
 #endif /* STACKTAP_CLI_TOP_H */

@@ -75,6 +75,7 @@ int top_make_code(struct top *top, const struct live_row *row)
 {
 	free(steal_ptr(top->code));
 	top->code_size = top->code_lines = 0;
+	snprintf(top->code_of, sizeof(top->code_of), "%s, %u", row->name, row->id);
 	*top->notice = 0;
 	if (need_opener(&top->looks) < 0)
 		snprintf(top->notice, sizeof(top->notice), "out of memory");
@@ -89,6 +90,33 @@ int top_make_code(struct top *top, const struct live_row *row)
 		top->code_lines++;
 	}
 	return 0;
+}
+
+double top_share_at(const char *line, size_t at)
+{
+	enum { DIGITS = 6 };
+
+	if (strnlen(line, at + TOP_SHARE_COLUMNS) < at + TOP_SHARE_COLUMNS || strncmp(line + at + DIGITS, " %", 2) != 0)
+		return -1;
+	return strtod(line + at, NULL);
+}
+
+size_t top_hottest_line(const struct top *top)
+{
+	const char *text = top->code;
+	double most = 0;
+	size_t hottest = 0;
+
+	for (size_t line = 0; line < top->code_lines; line++) {
+		const double share = top_share_at(text, TOP_CODE_SHARE);
+
+		if (share > most) {
+			most = share;
+			hottest = line;
+		}
+		text += strlen(text) + 1;
+	}
+	return hottest;
 }
 
 void top_print_code(FILE *out, const struct top *top, size_t first, size_t end)

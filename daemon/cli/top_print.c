@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "cli/fit.h"
 #include "cli/top.h"
 #include "client/name.h"
 
@@ -57,32 +58,31 @@ static uint64_t cut_stacks(const struct live_table *table)
 void top_print_row(FILE *out, const struct top *top, const struct live_table *table,
 		   const struct live_row *row)
 {
+	const char mode = row->is_kernel ? 'k' : 'u';
+	int used;
+
+	fit_into(out);
 	/* what calls has run in what it calls */
 	if (row->side == LIVE_CALLER)
-		fprintf(out, "%8s", "");
+		used = fit_print("%8s", "");
 	else
-		fprintf(out, "%6.2f %%", percent(row->self, table->weight));
-	fprintf(out, " %6.2f %%  ", percent(row->total, table->weight));
+		used = fit_print("%6.2f %%", percent(row->self, table->weight));
+	used += fit_print(" %6.2f %%  ", percent(row->total, table->weight));
 	if (row->side) {
-		fprintf(out, "%s  [%c] %s%s%s\n", sides[row->side], row->is_kernel ? 'k' : 'u', row->name,
-			*row->file ? "  " : "", row->file);
-		return;
+		used += fit_print("%s  [%c] ", sides[row->side], mode);
+		fit_function(used, row->name, "", row->file);
+	} else if (top->browse.group == LIVE_FUNCTION) {
+		used += fit_print("%-*s %*u  [%c] ", top->owner_width, row->owner, top->id_width, row->id, mode);
+		fit_function(used, row->name, "", row->file);
+	} else if (top->browse.group == LIVE_OBJECT) {
+		used += fit_print("[%c] ", mode);
+		fit_path(used, *row->file ? row->file : "-");
+	} else if (headings[top->browse.group].owner) {
+		fit_print("%-*s %*u\n", top->owner_width, row->owner, top->id_width, row->id);
+	} else {
+		fit_path(used, *row->owner ? row->owner : "-");
 	}
-	switch (top->browse.group) {
-	case LIVE_FUNCTION:
-		fprintf(out, "%-*s %*u  [%c] %s%s%s\n", top->owner_width, row->owner, top->id_width, row->id,
-			row->is_kernel ? 'k' : 'u', row->name, *row->file ? "  " : "", row->file);
-		break;
-	case LIVE_OBJECT:
-		fprintf(out, "[%c] %s\n", row->is_kernel ? 'k' : 'u', *row->file ? row->file : "-");
-		break;
-	case LIVE_PROCESS:
-	case LIVE_THREAD:
-		fprintf(out, "%-*s %*u\n", top->owner_width, row->owner, top->id_width, row->id);
-		break;
-	default:
-		fprintf(out, "%s\n", *row->owner ? row->owner : "-");
-	}
+	fit_into(NULL);
 }
 
 void top_print_header(FILE *out, const struct top *top, const struct live_table *table)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/signal.h"
 #include "cli/cli.h"
+#include "cli/fit.h"
 #include "cli/screen.h"
 #include "cli/top.h"
 
@@ -61,6 +62,21 @@ static void print_rows(FILE *out, const struct top *top, const struct live_table
 	}
 }
 
+/* And as many of the main keys as there is room for. */
+static void print_state(FILE *out, const struct top *top, const struct live_table *table)
+{
+	static const char *const keys[] = { "h help", "q quit", "/ filter", "g group", "e callers", "a annotate" };
+	int used;
+
+	fit_into(out);
+	used = fit_print("%ssorted by %s%s%s ", table->samples ? "" : "no samples yet, ",
+			 top->browse.by_total ? "total" : "self", top->filter.is_set ? ", filtered" : "",
+			 top->browse.is_frozen ? ", frozen" : "");
+	for (size_t i = 0; i < ARRAY_SIZE(keys) && fit_left(used) >= fit_columns(keys[i]) + 2; i++)
+		used += fit_print("  %s", keys[i]);
+	fit_into(NULL);
+}
+
 static void print_prompt(FILE *out, const struct top *top, const struct live_table *table)
 {
 	if (top->browse.ask)
@@ -71,24 +87,21 @@ static void print_prompt(FILE *out, const struct top *top, const struct live_tab
 	else if (top->browse.view != BROWSE_TABLE)
 		fprintf(out, "%sh help  q back", top->browse.is_frozen ? "frozen   " : "");
 	else
-		fprintf(out, "%ssorted by %s%s%s   h help  q quit  / filter  g group  e callers  a annotate",
-			table->samples ? "" : "no samples yet, ", top->browse.by_total ? "total" : "self",
-			top->filter.is_set ? ", filtered" : "", top->browse.is_frozen ? ", frozen" : "");
+		print_state(out, top, table);
 	fputc('\n', out);
 }
 
 /* Columns of percentages at the beginning of a line by perf's limits, each by its own. */
-static void mark_shares(int line, const char *text)
+static void mark_shares(int line, const char *text, enum browse_view view)
 {
-	enum { COLUMN = 9, DIGITS = 6, COLUMNS = 2 };
-	const size_t length = strlen(text);
+	enum { COLUMN = 9 };
+	const size_t first = view == BROWSE_CODE ? TOP_CODE_SHARE : 0, end = view == BROWSE_CODE ? first + 1 : 2 * COLUMN;
 
-	for (unsigned int i = 0; i < COLUMNS && length >= i * COLUMN + DIGITS + 2; i++) {
-		const char *share = text + i * COLUMN;
-		const double percent = strtod(share, NULL);
+	for (size_t at = first; at < end; at += COLUMN) {
+		const double percent = top_share_at(text, at);
 
-		if (!strncmp(share + DIGITS, " %", 2) && percent >= 0.5)
-			screen_mark(line, (int)(i * COLUMN), DIGITS + 2, percent >= 5 ? SCREEN_HOT : SCREEN_WARM);
+		if (percent >= 0.5)
+			screen_mark(line, (int)at, TOP_SHARE_COLUMNS, percent >= 5 ? SCREEN_HOT : SCREEN_WARM);
 	}
 }
 
@@ -107,7 +120,7 @@ static void draw_line(const struct top *top, int i, const char *line)
 	if (i == HEADER_LINES - 1 && top->browse.view == BROWSE_TABLE)
 		screen_mark(i, top->browse.by_total ? 12 : 4, top->browse.by_total ? 5 : 4, SCREEN_SORTED);
 	else if (i >= HEADER_LINES && !is_selected)
-		mark_shares(i, line);
+		mark_shares(i, line, top->browse.view);
 }
 
 static void draw(struct top *top, const struct live_table *table)
@@ -119,6 +132,7 @@ static void draw(struct top *top, const struct live_table *table)
 
 	if (!out)
 		return;
+	fit_start(false);
 	browse_fit(&top->browse, rows, page);
 	top_print_header(out, top, table);
 	print_prompt(out, top, table);
@@ -126,7 +140,7 @@ static void draw(struct top *top, const struct live_table *table)
 		fputs(keys_help, out);
 	} else {
 		if (top->browse.view == BROWSE_CODE)
-			fputs("annotate; Esc: back\n", out);
+			fprintf(out, "annotate %s; Esc: back\n", top->code_of);
 		else
 			top_print_heading(out, top);
 		print_rows(out, top, table, min_of(rows, (uint64_t)(top->browse.first + page)));
@@ -204,6 +218,9 @@ static enum browse_effect show_function(struct top *top, const struct live_table
 		if (top_make_code(top, row))
 			return BROWSE_DRAW;
 		browse_enter(&top->browse, BROWSE_CODE);
+		/* as perf: the hottest line, with what is around it */
+		top->browse.selected = top_hottest_line(top);
+		top->browse.first = top->browse.selected - min_of(top->browse.selected, page_of() / 2);
 		return BROWSE_BUILD;
 	}
 	if (take_subject(top, row)) {

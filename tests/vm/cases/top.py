@@ -135,11 +135,12 @@ class Terminal:
             self.column = max(self.column - 1, 0)
         elif char == b"\t":
             self.column = min(self.column // 8 * 8 + 8, self.columns - 1)
-        elif len(char) == 1 and char >= b" ":
-            if self.column < self.columns and self.line < self.lines:
-                self.cells[self.line][self.column] = char.decode()
-                self.styles[self.line][self.column] = self.style
-            self.column += 1
+        elif char >= b" ":
+            for one in char.decode(errors="replace"):
+                if self.column < self.columns and self.line < self.lines:
+                    self.cells[self.line][self.column] = one
+                    self.styles[self.line][self.column] = self.style
+                self.column += 1
 
     def control(self, what, numbers):
         first = numbers[0]
@@ -217,10 +218,15 @@ def calls(t, terminal):
     os.write(terminal.master, b"q")
     t.until(lambda: "PID  FUNCTION" in terminal.text(), 20, "q goes back to the table")
     os.write(terminal.master, b"a")
-    t.until(lambda: "samples of cpu-clock" in terminal.text() and "PERCENT" in terminal.text(), 60, "a annotates")
-    lines = terminal.text().split("\n")
-    # what is drawn last was there
-    t.ok(lines[5].startswith("bottom  ") and "annotate; Esc: back" in lines[4], "the function's code", lines)
+    t.until(lambda: "annotate bottom, " in terminal.text(), 60, "a annotates")
+
+    def hottest():
+        """Is it selected?"""
+        lines = terminal.text().split("\n")
+        shares = {i: float(line[:7]) for i, line in enumerate(lines) if i >= 5 and re.match(r" +\d+\.\d\d %", line)}
+        chosen = [i for i in shares if terminal.styles_of(i, 0, 80) == {SELECTED}]
+        return len(chosen) == 1 and shares[chosen[0]] == max(shares.values())
+    t.ok(t.comes_to(hottest, 20), "its hottest line is selected", terminal.text())
     os.write(terminal.master, b"\x1b")
     t.until(lambda: "PID  FUNCTION" in terminal.text(), 20, "Esc goes back to the table")
     os.write(terminal.master, b"h")
@@ -334,9 +340,14 @@ def keys(t, busy):
     rows = now.names()
     t.ok(", kernel 0.0 %" in now.lines()[0] and "[k] " not in terminal.text(), "--user-only takes no sample in the kernel", terminal.text())
     # as many rows as fit are a page
-    terminal.size(7, 80)
+    now.press(b"", lambda: {line.split()[-1] for line in now.lines()[5:] if "[u] main" in line}, {"/opt/stacktap/workload/deep"},
+              "a path that there is room for is whole")
+    terminal.size(7, 60)
     child.send_signal(signal.SIGWINCH)
     now.press(b"", now.names, rows[:2], "two rows, as many as fit")
+    t.ok(all(line.endswith("] " + name + "  deep") for line, name in zip(now.lines()[5:7], rows)), "for which files lose their directories",
+         terminal.text())
+    t.equal([i for i in range(5, 7) if terminal.styles_of(i, 0, 60) == {SELECTED}], [5], "the selected row is marked to its end")
     for key, row, text in ((DOWN, 1, "down"), (DOWN, 2, "down, again"), (UP, 1, "up"), (HOME, 0, "home"), (PAGE_DOWN, 2, "page down"),
                            (PAGE_UP, 0, "page up"), (END, -1, "end")):
         now.press(key, now.selected, rows[row:row + 1] or rows[row:], f"{text} selects that row")
