@@ -100,10 +100,12 @@ class Terminal:
     """
 
     SEQUENCE = re.compile(rb"\x1b\[([?0-9;]*)([@A-Za-z])|\x1b[()].|\x1b\]R|\x1b[=>78]|[\x80-\xff]+|[\s\S]")
+    BEGUN = re.compile(rb"(?:\x1b(?:\[[?0-9;]*|[()\]])?|[\xc0-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf7][\x80-\xbf]{0,2})?\Z")
 
     def __init__(self, lines, columns):
         self.master, self.slave = pty.openpty()
         self.settings = termios.tcgetattr(self.slave)
+        self.rest = b""
         self.size(lines, columns)
 
     def size(self, lines, columns):
@@ -116,9 +118,12 @@ class Terminal:
 
     def text(self, seconds=0.3):
         """What it shows once nothing more has come for so long."""
-        data = b""
+        data = self.rest
         while select.select([self.master], [], [], seconds)[0]:
             data += os.read(self.master, 65536)
+        # on a loaded CPU what is drawn may pause within a sequence
+        cut = self.BEGUN.search(data)
+        self.rest, data = cut[0], data[:len(data) - len(cut[0])]
         for match in self.SEQUENCE.finditer(data):
             self.take(match)
         return "\n".join("".join(cells).rstrip() for cells in self.cells)
@@ -342,12 +347,11 @@ def keys(t, busy):
     # as many rows as fit are a page
     now.press(b"", lambda: {line.split()[-1] for line in now.lines()[5:] if "[u] main" in line}, {"/opt/stacktap/workload/deep"},
               "a path that there is room for is whole")
-    terminal.size(7, 60)
+    terminal.size(7, 64)
     child.send_signal(signal.SIGWINCH)
     now.press(b"", now.names, rows[:2], "two rows, as many as fit")
-    t.ok(all(line.endswith("] " + name + "  deep") for line, name in zip(now.lines()[5:7], rows)), "for which files lose their directories",
-         terminal.text())
-    t.equal([i for i in range(5, 7) if terminal.styles_of(i, 0, 60) == {SELECTED}], [5], "the selected row is marked to its end")
+    t.ok("[u] bottom  deep" in now.lines()[5], "for which a file loses its directories", terminal.text())
+    t.equal([i for i in range(5, 7) if terminal.styles_of(i, 0, 64) == {SELECTED}], [5], "the selected row is marked to its end")
     for key, row, text in ((DOWN, 1, "down"), (DOWN, 2, "down, again"), (UP, 1, "up"), (HOME, 0, "home"), (PAGE_DOWN, 2, "page down"),
                            (PAGE_UP, 0, "page up"), (END, -1, "end")):
         now.press(key, now.selected, rows[row:row + 1] or rows[row:], f"{text} selects that row")
