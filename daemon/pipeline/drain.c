@@ -32,7 +32,8 @@ struct drain {
 	struct aggregator *aggregator;
 	struct deferred *deferred;
 	bool uses_tables;
-	uint64_t window_start;		/* modulo 2^64: the first may lie before the clock's zero */
+	uint64_t window_start;
+	uint64_t early_ns;		/* of the first window */
 	uint64_t closing;		/* the window is due since then; 0: it is not */
 	bool wants_close;
 	struct cpu_told *told;		/* by CPU */
@@ -63,7 +64,8 @@ int drain_new(const struct drain_options *options, const struct drain_output *ou
 	if (!drain->options.window_max_ms)
 		drain->options.window_max_ms = DRAIN_WINDOW_MAX_MS;
 	drain->output = *output;
-	drain->window_start = clock_monotonic() - options->early_ms * NSEC_PER_MSEC;
+	drain->window_start = clock_monotonic();
+	drain->early_ns = options->early_ms * NSEC_PER_MSEC;
 
 	r = process_table_new(&output->observer, &drain->processes);
 	if (!r)
@@ -145,6 +147,7 @@ bool drain_flush(struct drain *drain, uint64_t time)
 	give_part(drain, UINT64_MAX);
 	r = aggregator_close(drain->aggregator, time, &window);
 	drain->window_start = time;
+	drain->early_ns = 0;
 	drain->closing = 0;
 	if (r < 0)
 		log_debug("window not closed: %s", strerror(-r));
@@ -195,15 +198,24 @@ static void place_late(struct drain *drain)
 	}
 }
 
+/*
+ * The first window is shorter by a part of the length that it turns out to have: by more than that all hosts whose windows
+ * are short would close theirs as soon as they have samples enough, in step.
+ */
+static bool is_as_old(const struct drain *drain, uint64_t time, bool is_behind)
+{
+	const uint64_t age = time > drain->window_start ? time - drain->window_start : 0;
+	const uint64_t length = drain_window_ns(&drain->options, aggregator_sample_count(drain->aggregator), is_behind);
+
+	return age + drain->early_ns % length >= length;
+}
+
 static bool is_due(const struct drain *drain, uint64_t time)
 {
 	const struct drain_output *output = &drain->output;
-	const int64_t elapsed = (int64_t)(time - drain->window_start);
-	const uint64_t age = elapsed > 0 ? (uint64_t)elapsed : 0;
-	const uint64_t samples = aggregator_sample_count(drain->aggregator);
 
-	return age >= drain_window_ns(&drain->options, samples, false) &&
-	       age >= drain_window_ns(&drain->options, samples, output->is_behind && output->is_behind(output->ctx));
+	return is_as_old(drain, time, false) &&
+	       is_as_old(drain, time, output->is_behind && output->is_behind(output->ctx));
 }
 
 void drain_round(struct drain *drain, uint64_t time)

@@ -24,7 +24,7 @@ struct drain_options {
 	const struct control_source *sources;	/* for their names; copied */
 	size_t source_count;
 	unsigned int window_ms, window_max_ms;	/* 0: the defaults */
-	unsigned int early_ms;			/* the first window is due so much earlier */
+	unsigned int early_ms;			/* the first window is due so much earlier, modulo its length */
 	const uint32_t *follow_tgids;		/* see struct pipeline_options */
 	size_t follow_count;
 	struct mapped_file *kernel;		/* of kernel Locations; NULL: one of its own */

@@ -63,7 +63,7 @@ struct pipeline_options {
 	bool fault_in;			/* bring in pages of stacks that a walk found absent */
 	unsigned int window_ms;		/* 15000 */
 	unsigned int window_max_ms;	/* 60000: extended so far while it holds < 2,000 samples */
-	unsigned int early_ms;		/* the first window is due so much earlier */
+	unsigned int early_ms;		/* the first window is due so much earlier, modulo its length */
 	/* Called once a second while the first tables are loaded, when that takes long; may be NULL. */
 	void (*loading)(uint64_t done, uint64_t total);
 	/* Asked while the first tables are loaded: true ends that, and the start, with -EINTR. */

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <nettle/sha2.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/draw.h"
 #include "base/log.h"
 #include "base/percent.h"
 #include "base/signal.h"
@@ -164,16 +164,6 @@ static void close_pipeline(struct service *service)
 	service->relabel = NULL;
 }
 
-/* Hosts that a fleet tool started together send at times of their own. */
-static unsigned int random_below(unsigned int limit)
-{
-	uint32_t random;
-
-	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-		random = (uint32_t)(clock_monotonic() ^ (uint64_t)getpid() << 16);
-	return random % limit;
-}
-
 /* @named, else @name below the service manager's; NULL: there is none. */
 static const char *cache_directory(const char *named, const char *name, char path[static PATH_MAX])
 {
@@ -243,7 +233,8 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.keep = sink_keep,
 		.window_ms = (unsigned int)config->window_seconds * MS_PER_S,
 		.window_max_ms = (unsigned int)config->window_max_seconds * MS_PER_S,
-		.early_ms = random_below((unsigned int)config->window_max_seconds * MS_PER_S),
+		/* hosts that a fleet tool started together send at times of their own */
+		.early_ms = draw_below((unsigned int)config->window_max_seconds * MS_PER_S),
 		.sink = { .payload = sink_payload, .done = sink_done, .poll = sink_poll,
 			  .is_behind = sink_is_behind, .ctx = service,
 			  .journal = delivery_has_journal(&service->delivery) ? sink_journal : NULL,

@@ -243,11 +243,52 @@ static void test_first_window_is_early(void **state)
 	assert_int_equal(window_count, 2);
 }
 
+/* Of hosts that begin at the same time, each with its share of the longest window, few close their first in the same second. */
+static void first_windows_in_a_second(unsigned int hosts, uint64_t samples, unsigned int seconds)
+{
+	unsigned int closed[DRAIN_WINDOW_MAX_MS / 1000 + 2] = { 0 };
+	struct records records = { 0 };
+	unsigned int second;
+
+	for (unsigned int host = 0; host < hosts; host++) {
+		const struct drain_options options = { .sources = sources, .source_count = 2,
+						       .early_ms = host * DRAIN_WINDOW_MAX_MS / hosts };
+		const struct drain_output output = { .window = take_window, .wait = wait_for_room };
+		const uint64_t start = clock_monotonic();
+
+		drain_free(drain);
+		window_count = 0;
+		assert_int_equal(drain_new(&options, &output, &drain), 0);
+		records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+			       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+		for (uint64_t i = 0; i < samples; i++)
+			sample(&records, start + i, 10, 0x1800, 1000);
+		feed(&records, 0);
+		for (second = 0; !window_count && second < ARRAY_SIZE(closed); second++)
+			drain_round(drain, start + second * S + S / 2);
+		assert_int_equal(window_count, 1);
+		closed[second - 1]++;
+		window_free(windows[0]);
+		window_count = 0;
+	}
+	for (second = 0; second < ARRAY_SIZE(closed); second++)
+		assert_in_range(closed[second], 0, (hosts + seconds - 1) / seconds + 1);
+}
+
+static void test_hosts_fall_out_of_step(void **state)
+{
+	teardown(state);
+	drain = NULL;
+	window_count = 0;
+	first_windows_in_a_second(60, DRAIN_WINDOW_SAMPLES, DRAIN_WINDOW_MS / 1000);
+	first_windows_in_a_second(60, 10, DRAIN_WINDOW_MAX_MS / 1000);
+}
+
 /* A host that has just booted has run for less time than the first window is early. */
 static void test_first_window_after_boot(void **state)
 {
 	const struct drain_options options = { .sources = sources, .source_count = 2,
-					       .early_ms = UINT_MAX };
+					       .early_ms = UINT_MAX / DRAIN_WINDOW_MAX_MS * DRAIN_WINDOW_MAX_MS - 500 };
 	const struct drain_output output = { .window = take_window, .wait = wait_for_room };
 	struct records records = { 0 };
 	uint64_t start = clock_monotonic();
@@ -769,6 +810,7 @@ int main(void)
 		TEST(test_first_window_is_early),
 		TEST(test_windows_are_longer_behind),
 		TEST(test_parts_cover_the_window),
+		TEST(test_hosts_fall_out_of_step),
 		TEST(test_first_window_after_boot),
 		TEST(test_rounds_close_windows),
 		TEST(test_config_names_the_profile),
