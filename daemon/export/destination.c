@@ -333,6 +333,13 @@ static bool try_send(struct destination *destination, const struct body *body, u
 		backoff_begin(&destination->backoff, answer.retry_after_ms);
 		destination->failures++;
 		return false;
+	case HTTP_UNCONFIRMED:
+		complain(&destination->complaints, "does not say that it took a payload, which is not sent again", &answer);
+		destination->stats.payloads_unconfirmed++;
+		destination->stats.samples_unconfirmed += body->samples;
+		backoff_end(&destination->backoff);
+		destination->failures = 0;
+		return true;
 	case HTTP_REFUSED:
 		break;
 	}

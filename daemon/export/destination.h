@@ -3,7 +3,9 @@
  * One OTLP receiver, and what waits for it.
  *
  * Retries as the OTLP specification says: 429, 502, 503, 504 and broken connections, with Retry-After
- * or exponential back-off and jitter; everything else is dropped and counted.
+ * or exponential back-off and jitter; everything else is dropped and counted. What is answered by something that is no
+ * answer of OTLP counts as neither taken nor dropped, and is not sent again: a receiver that always does so would have it
+ * without end.
  *
  * With a spool each payload is in it before its first try, and leaves it when it is taken or refused; it is
  * synced to disk once it has to wait. What a run leaves behind the next one sends, oldest first. What the
@@ -77,6 +79,7 @@ void destination_stop(struct destination *destination, uint64_t end);
 struct destination_stats {
 	uint64_t payloads_sent, payloads_dropped, payloads_waiting;
 	uint64_t samples_sent, samples_dropped, samples_waiting;
+	uint64_t payloads_unconfirmed, samples_unconfirmed;
 	uint64_t bytes_raw, bytes_sent;	/* of what was accepted: before and after compression */
 	uint64_t retries, throttled, partial_rejected, partial_warnings, bad_responses;
 	uint64_t connections;

@@ -379,6 +379,8 @@ static void add_up(struct destination_stats *sum, const struct destination_stats
 	ADD(samples_sent);
 	ADD(samples_dropped);
 	ADD(samples_waiting);
+	ADD(payloads_unconfirmed);
+	ADD(samples_unconfirmed);
 	ADD(bytes_raw);
 	ADD(bytes_sent);
 	ADD(retries);

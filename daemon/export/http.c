@@ -468,8 +468,14 @@ static void judge_http(const struct http *http, struct http_answer *answer)
 		snprintf(answer->text, sizeof(answer->text), "HTTP %ld with a page, not OTLP's answer: "
 			 "is the endpoint's path right? It ends in /%s with most receivers", answer->status,
 			 http->of->http_path);
-	} else if (answer->result == HTTP_ACCEPTED && !http->is_too_large) {
-		read_success(http, answer);
+	} else if (answer->result == HTTP_ACCEPTED) {
+		if (!http->is_too_large)
+			read_success(http, answer);
+		if (answer->is_bad) {
+			answer->result = HTTP_UNCONFIRMED;
+			snprintf(answer->text, sizeof(answer->text), "HTTP %ld with a body that is not OTLP's answer",
+				 answer->status);
+		}
 	} else if (answer->result != HTTP_ACCEPTED) {
 		read_failure(http, answer);
 	}
@@ -531,6 +537,10 @@ static void judge_grpc(const struct http *http, struct http_answer *answer)
 	if (status->code == GRPC_OK) {
 		answer->result = HTTP_ACCEPTED;
 		read_grpc_success(http, answer);
+		if (answer->is_bad) {
+			answer->result = HTTP_UNCONFIRMED;
+			snprintf(answer->text, sizeof(answer->text), "gRPC 0 OK with a message that is not OTLP's answer");
+		}
 		return;
 	}
 	answer->result = grpc_status_is_retryable(status) ? HTTP_RETRY : HTTP_REFUSED;

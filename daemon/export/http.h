@@ -31,6 +31,8 @@ enum http_result {
 	/* 429, 502, 503, 504, no whole answer, or one that no OTLP receiver gives: a page, another protocol */
 	HTTP_RETRY,
 	HTTP_REFUSED,		/* any other answer */
+	/* 2xx or grpc-status 0 with what is no answer of OTLP: it may have been taken, and nobody says so */
+	HTTP_UNCONFIRMED,
 };
 
 struct http_answer {

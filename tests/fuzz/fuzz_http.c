@@ -147,7 +147,7 @@ static void check(const struct http_answer *answer)
 {
 	const size_t length = strnlen(answer->text, sizeof(answer->text));
 
-	if (answer->result > HTTP_REFUSED || answer->retry_after_ms < -1 ||
+	if (answer->result > HTTP_UNCONFIRMED || answer->retry_after_ms < -1 ||
 	    answer->retry_after_ms > SILENCE_MAX_MS || answer->rejected < 0 || length == sizeof(answer->text))
 		abort();
 	/* a long one may end within a character, but has no byte that a terminal obeys */

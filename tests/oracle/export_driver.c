@@ -162,6 +162,8 @@ static void print_stats(const struct driver *driver, struct exporter *exporter)
 	PRINT(payloads_waiting);
 	PRINT(samples_sent);
 	PRINT(samples_dropped);
+	PRINT(payloads_unconfirmed);
+	PRINT(samples_unconfirmed);
 	PRINT(bytes_raw);
 	PRINT(bytes_sent);
 	PRINT(retries);
@@ -212,7 +214,7 @@ static bool is_over(const struct driver *driver, struct exporter *exporter, int 
 	exporter_stats(exporter, &stats);
 	if (!driver->until)
 		return !stats.sum.payloads_waiting;
-	return stats.sum.payloads_sent + stats.sum.payloads_dropped >= driver->until;
+	return stats.sum.payloads_sent + stats.sum.payloads_dropped + stats.sum.payloads_unconfirmed >= driver->until;
 }
 
 /* One more message of the repeated field: a resource with nothing but the attribute. */

@@ -82,8 +82,8 @@ static void check_sums(void)
 {
 	const struct destination_stats now = stats();
 
-	receiver.is_off |= now.payloads_sent + now.payloads_waiting + now.payloads_dropped != receiver.kept ||
-			   now.samples_sent + now.samples_waiting + now.samples_dropped != 10 * receiver.kept;
+	receiver.is_off |= now.payloads_sent + now.payloads_waiting + now.payloads_dropped + now.payloads_unconfirmed != receiver.kept ||
+			   now.samples_sent + now.samples_waiting + now.samples_dropped + now.samples_unconfirmed != 10 * receiver.kept;
 }
 
 static void *receive(void *ctx)
