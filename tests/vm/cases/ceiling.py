@@ -4,6 +4,8 @@
 Under -icount a guest's nanosecond is one instruction, so that its share of the CPU is exact.
 """
 
+import json
+
 import kmodtest
 from kit import dmesg, read, write
 
@@ -51,6 +53,9 @@ def of_a_session(t):
     counts = t.accounts(own, own_id)
     t.ok(sum(c["lost"]["budget"] for c in counts) and sum(c["user_end"]["budget"] for c in counts),
          "samples were cut and lost for it", counts)
+    events = json.loads(t.stacktap("report", "--json", t.path("own.otlp")).stdout)["events"]
+    t.equal(sum(event["quality"]["lost"] for event in events), sum(sum(c["lost"].values()) for c in counts),
+            "report tells how many were lost")
     counts = t.accounts(free, free_id)
     t.ok(not sum(c["lost"]["budget"] + c["user_end"]["budget"] + c["raises"] for c in counts),
          "another session is as it was", counts)

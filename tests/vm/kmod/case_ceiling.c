@@ -22,10 +22,12 @@ enum {
 	CEILING_UNIT_LOOPS = 20000,
 	CEILING_WINDOW_NS = 100000000,
 	CEILING_FIRST_WINDOWS = 12,	/* in which what may be spent at once is spent */
+	CEILING_AT_ONCE_NS = 3000000,	/* more than what the ceiling earns, in all of these together */
 	CEILING_WINDOWS = 10,		/* that are judged */
 	CEILING_CALL_NS = 1000,		/* charged for a call's interrupt */
 	CEILING_FAULTS = 64,		/* page faults for a unit of work */
 	CEILING_MODEST_HZ = 19,		/* for which nothing has to be given up */
+	CEILING_CALLS = 1500,		/* of a counter in 100 ms, whatever its event */
 };
 
 #define CEILING_PARAMETER "/sys/module/stacktap/parameters/ceiling_permille"
@@ -116,27 +118,31 @@ static double one_window(void)
 }
 
 struct verdict {
+	double at_once_ns;		/* spent in the first windows beyond what is earned in them */
 	double worst_share;		/* of the CPU in a window, in permille */
 	double speed;			/* units per second, the slowest window's */
 };
 
-static struct verdict judge(struct client *clients, unsigned int nr)
+static struct verdict judge(struct client *clients, unsigned int nr, uint32_t permille)
 {
 	struct verdict verdict = { .speed = 1e18 };
 	unsigned int i;
 
 	for (i = 0; i < CEILING_FIRST_WINDOWS + CEILING_WINDOWS; i++) {
 		struct spent before = spent_by(clients, nr), after;
-		uint64_t began = now_ns();
+		uint64_t began = now_ns(), took;
 		double speed = one_window(), share;
 
 		after = spent_by(clients, nr);
-		share = 1000.0 * (after.ns - before.ns) / (now_ns() - began);
+		took = now_ns() - began;
+		share = 1000.0 * (after.ns - before.ns) / took;
 		/* a full ring would save what samples cost */
 		for (unsigned int k = 0; k < nr; k++)
 			client_drain(&clients[k]);
-		if (i < CEILING_FIRST_WINDOWS)
+		if (i < CEILING_FIRST_WINDOWS) {
+			verdict.at_once_ns += after.ns - before.ns - took * permille / 1000.0;
 			continue;
+		}
 		if (share > verdict.worst_share)
 			verdict.worst_share = share;
 		if (speed < verdict.speed)
@@ -147,13 +153,13 @@ static struct verdict judge(struct client *clients, unsigned int nr)
 
 /* Runs judge() below frames of a page each. */
 static struct verdict __attribute__((noinline, noclone))
-judge_below(unsigned int depth, struct client *clients, unsigned int nr)
+judge_below(unsigned int depth, struct client *clients, unsigned int nr, uint32_t permille)
 {
 	volatile char page[4096 - 64];
 	struct verdict verdict;
 
 	page[0] = (char)depth;
-	verdict = depth ? judge_below(depth - 1, clients, nr) : judge(clients, nr);
+	verdict = depth ? judge_below(depth - 1, clients, nr, permille) : judge(clients, nr, permille);
 	__asm__ volatile("" : : "r"(page) : "memory");
 	return verdict;
 }
@@ -189,7 +195,9 @@ static void one_load(const struct load *load, double bare, uint32_t permille)
 	}
 	if (!tap(is_good && opened == load->sessions, "%s: sampled", load->title))
 		goto close;
-	verdict = judge_below(CEILING_DEPTH, clients, opened);
+	verdict = judge_below(CEILING_DEPTH, clients, opened, permille);
+	tap(verdict.at_once_ns <= CEILING_AT_ONCE_NS, "%s: in the first %u ms no more than %u us beyond the "
+	    "ceiling, %.0f", load->title, CEILING_FIRST_WINDOWS * 100, CEILING_AT_ONCE_NS / 1000, verdict.at_once_ns / 1000);
 	tap(verdict.worst_share <= permille * 1.1, "%s: in no 100 ms more than %u permille of the CPU, "
 	    "%.1f at most", load->title, permille, verdict.worst_share);
 	/* perf looks at every page fault, sampled or not, which costs such a program more than we do */
@@ -221,6 +229,42 @@ close:
 		client_close(&clients[--opened]);
 }
 
+/* Without a ceiling, too, no event comes more often than any rate that may be asked for. */
+static void one_cap(void)
+{
+	const struct source *source = &loads[sizeof(loads) / sizeof(loads[0]) - 1].source;
+	const struct ledger *ledger;
+	uint64_t calls, most = 0;
+	struct client client;
+	unsigned int i;
+
+	if (!tap(set_ceiling(0) && !client_open(&client) && !client_add_rings(&client, 1 << 20) &&
+		 !client_set_sources(&client, source, 1) && !client_start(&client), "no ceiling, every page fault"))
+		return;
+	ledger = &client.ledgers[0][0];
+	for (i = 0; i < CEILING_FIRST_WINDOWS + CEILING_WINDOWS; i++) {
+		calls = client_count(&client, 0, STACKTAP_CNT_CALLS);
+		one_window();
+		calls = client_count(&client, 0, STACKTAP_CNT_CALLS) - calls;
+		client_drain(&client);
+		if (i >= CEILING_FIRST_WINDOWS && calls > most)
+			most = calls;
+	}
+	/* 100 ms of ours lie in two of the handler's */
+	tap(most <= 2 * CEILING_CALLS, "in no 100 ms more than %u calls, %" PRIu64 " at most", 2 * CEILING_CALLS, most);
+	for (i = 0; i < 10 * CEILING_WINDOWS && ledger->config.period == 1; i++) {
+		one_window();
+		client_drain(&client);
+	}
+	tap(ledger->config.period > 1 && ledger->config.header.flags & STACKTAP_CONFIG_DEGRADED &&
+	    client_count(&client, 0, STACKTAP_CNT_RAISES), "the stream tells that each stands for %llu",
+	    (unsigned long long)ledger->config.period);
+	tap(!client_stop(&client), "STOP");
+	client_drain(&client);
+	tap(client_balanced(&client), "the ledger balances");
+	client_close(&client);
+}
+
 void case_ceiling(void)
 {
 	const size_t bytes = CEILING_FAULTS * (size_t)sysconf(_SC_PAGESIZE);
@@ -236,8 +280,9 @@ void case_ceiling(void)
 		faulting = loads[i].source.config == PERF_COUNT_SW_PAGE_FAULTS &&
 			   loads[i].source.type == PERF_TYPE_SOFTWARE ? pages : NULL;
 		if (!i || faulting)
-			bare = judge_below(CEILING_DEPTH, NULL, 0);
+			bare = judge_below(CEILING_DEPTH, NULL, 0, 0);
 		one_load(&loads[i], bare.speed, 10);
 	}
+	one_cap();
 	munmap(pages, bytes);
 }
