@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "symbol/vdso.h"
+#include "unwind/functions.h"
 
 enum {
 	SAVED_BYTES = 4 * 1024 * 1024, /* a file this small is read before it becomes unreachable */
@@ -292,7 +293,7 @@ static void see_vdso(struct objects *objects, struct mapped_file *file)
 	if (mapped_file_object(file))
 		return;
 	if (!objects->vdso) {
-		r = vdso_read(&object, &symtab);
+		r = vdso_read(functions_read, &object, &symtab);
 		if (r < 0) {
 			see_gone(objects, file, r);
 			return;

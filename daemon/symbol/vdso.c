@@ -33,9 +33,11 @@ int vdso_image(const void **ret_image, size_t *ret_size)
 	return 0;
 }
 
-int vdso_read(struct object **ret_object, struct symtab **ret_symtab)
+int vdso_read(vdso_ranges_fn *read_ranges, struct object **ret_object, struct symtab **ret_symtab)
 {
 	_cleanup_(object_unrefp) struct object *object = NULL;
+	_cleanup_free_ struct function_range *ranges = NULL;
+	size_t count = 0;
 	const void *image;
 	struct elf elf;
 	size_t size;
@@ -52,7 +54,9 @@ int vdso_read(struct object **ret_object, struct symtab **ret_symtab)
 		return r;
 	r = facts_read(&elf, object);
 	if (r == 0)
-		r = symtab_read(&elf, NULL, 0, NULL, ret_symtab);
+		r = read_ranges(&elf, &ranges, &count);
+	if (r == 0)
+		r = symtab_read(&elf, ranges, count, NULL, ret_symtab);
 	elf_close(&elf);
 	if (r < 0)
 		return r;

@@ -9,7 +9,9 @@
 
 /* Ours, in memory. -ENOENT: this process has none. */
 int vdso_image(const void **ret_image, size_t *ret_size);
-/* Its object with all facts, and its functions. -ENOENT: this process has none. */
-int vdso_read(struct object **ret_object, struct symtab **ret_symtab);
+/* functions_read(), whose room comes behind this one */
+typedef int vdso_ranges_fn(const struct elf *elf, struct function_range **ret_ranges, size_t *ret_count);
+/* Its object with all facts, and its functions, also without names. -ENOENT: this process has none. */
+int vdso_read(vdso_ranges_fn *read_ranges, struct object **ret_object, struct symtab **ret_symtab);
 
 #endif /* STACKTAP_SYMBOL_VDSO_H */

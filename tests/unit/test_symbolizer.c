@@ -16,6 +16,8 @@
 #include "process/details.h"
 #include "resolve/object_cache.h"
 #include "resolve/symbolizer.h"
+#include "symbol/vdso.h"
+#include "unwind/functions.h"
 
 static struct hash_table files = { .index.pool = POOL_PROCESSES };
 
@@ -1362,6 +1364,10 @@ static void the_vdso_has_names(void **state)
 	const struct object *object;
 	struct symbolizer_stats stats;
 	bool found = false;
+	struct function_range *ranges;
+	size_t size, count;
+	struct elf elf;
+	const void *vdso;
 
 	(void)state;
 	if (!getauxval(AT_SYSINFO_EHDR)) {
@@ -1386,6 +1392,22 @@ static void the_vdso_has_names(void **state)
 	assert_true(found);
 	symbolizer_stats(symbolizer, &stats);
 	expect_source(symbolizer, SOURCE_VDSO, stats.named);
+	/* what all of them call, and read the clock by, is static there */
+	assert_int_equal(vdso_image(&vdso, &size), 0);
+	assert_int_equal(elf_open_memory(&elf, vdso, size), 0);
+	assert_int_equal(functions_read(&elf, &ranges, &count), 0);
+	assert_true(count > 0);
+	for (size_t i = 0; i < count; i++) {
+		struct location *location = location_new(file, ranges[i].start, FRAME_NATIVE, false);
+		struct window *window = new_window(image, &location, 1);
+
+		symbolizer_resolve(symbolizer, window);
+		assert_true(location->line_count || location->has_function);
+		free_window(window);
+		location_unref(location);
+	}
+	free(ranges);
+	elf_close(&elf);
 	mapped_file_unref(file);
 	image_unref(image);
 	symbolizer_free(symbolizer);
