@@ -946,6 +946,22 @@ for options in ((), ("--no-source",), ("--no-source", "--asm-raw"), ("--percent-
 print("fits")
 PYTHON
 check "lines fit the terminal" says "$out" fits
+if [ "$(id -u)" -ne 0 ] || ! unshare --mount true 2>/dev/null; then
+	skip "a C library without C.UTF-8" "needs root and a mount namespace"
+else
+	# shellcheck disable=SC2016 # the inner shell expands it
+	check "a C library without C.UTF-8 marks what is left out with ~" unshare --mount sh -c 'mount -t tmpfs tmp /usr/lib/locale &&
+		LC_ALL=C PAGER=cat exec python3 -B -c "$1" "$2" "$3"' - '
+import fcntl, pty, struct, subprocess, sys, termios
+sys.path.insert(0, "tests/cli")
+from terminal import drain
+own, terminal = pty.openpty()
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+child = subprocess.Popen([sys.argv[1], "report", "--by", "function", sys.argv[2]], stdin=terminal, stdout=terminal)
+said = drain(own, terminal, child).decode()
+rows = [line for line in said.splitlines() if "%" in line]
+assert any(line.endswith("~") for line in rows) and "…" not in said and max(map(len, rows)) <= 60, said' "$stacktap" "$scratch/wide_a.otlp"
+fi
 
 # the others, whose clock goes three seconds on each time that it is asked
 cat >"$scratch/hurry.c" <<'EOF'
