@@ -9,6 +9,12 @@
 
 #define TIMES_AT_ONCE 256u
 
+/* What many samples have in common. */
+struct shape {
+	uint64_t kind;			/* profile, ends, marks */
+	uint64_t comm[STACKTAP_COMM_LEN / sizeof(uint64_t)];
+};
+
 struct cutter {
 	struct cut_dictionary dictionary;
 	uint64_t file_bytes;		/* in cuts of this file */
@@ -20,6 +26,7 @@ struct cutter {
 	uint32_t first_sample, samples;	/* numbers as samples know them */
 	uint64_t named;			/* when its drafts were looked through */
 	uint64_t time;			/* the cut's last */
+	struct shape shapes[CUT_SHAPES]; /* as their numbers say */
 };
 
 int cutter_new(const struct encode_options *options, struct cutter **ret_cutter)
@@ -46,26 +53,90 @@ void cutter_begin(struct cutter *cutter)
 	cutter->dictionary.epoch = 0;
 }
 
-static uint8_t *put_times(struct cutter *cutter, uint8_t *at, const struct window_sample *sample, uint32_t count)
+static struct shape shape_of(const struct window_sample *sample)
 {
-	const uint32_t first = sample->in_cuts;
+	struct shape shape = {
+		.kind = (uint64_t)sample->profile << 48 | (uint64_t)sample->user_end << 32 |
+			(uint64_t)sample->kernel_end << 16 | sample->marks,
+	};
 
-	at = cut_put(at, count);
-	for (uint32_t i = first; i < first + count; i++) {
-		at = cut_put_signed(at, (int64_t)(sample->times[i] - cutter->time));
-		cutter->time = sample->times[i];
-		if (sample->values)
-			at = cut_put(at, sample->values[i]);
-	}
-	return at;
+	memcpy(shape.comm, sample->comm, sizeof(shape.comm));
+	return shape;
 }
 
-/* All of it is copied, which needs no loop, and what is behind its end is written over. */
-static uint8_t *put_comm(uint8_t *at, const char comm[STACKTAP_COMM_LEN])
+/* Its number, after it was written where that had another one. Threads of a kind have one shape, and there are few kinds. */
+static int shape_number(struct cutter *cutter, const struct window_sample *sample, uint8_t *ret_number)
 {
-	*at = (uint8_t)strnlen(comm, STACKTAP_COMM_LEN);
-	memcpy(at + 1, comm, STACKTAP_COMM_LEN);
-	return at + 1 + *at;
+	const struct shape shape = shape_of(sample);
+	/* by the golden ratio: the last bits of the words reach the first of the product */
+	const uint64_t hash = (shape.kind ^ shape.comm[0] ^ shape.comm[1] << 1) * UINT64_C(0x9e3779b97f4a7c15);
+	struct shape *known;
+	uint8_t *at;
+
+	*ret_number = (uint8_t)(hash >> 58);
+	known = &cutter->shapes[*ret_number];
+	if (known->kind == shape.kind && known->comm[0] == shape.comm[0] && known->comm[1] == shape.comm[1])
+		return 0;
+	at = cut_begin(&cutter->dictionary, 2 + 5 * CUT_VARINT_MAX + STACKTAP_COMM_LEN);
+	if (!at)
+		return -ENOBUFS;
+	*at++ = CUT_SHAPE;
+	*at++ = *ret_number;
+	at = cut_put(at, sample->profile);
+	at = cut_put(at, sample->user_end);
+	at = cut_put(at, sample->kernel_end);
+	at = cut_put(at, sample->marks);
+	*at = (uint8_t)strnlen(sample->comm, STACKTAP_COMM_LEN);
+	memcpy(at + 1, sample->comm, *at);
+	cut_end(&cutter->dictionary, at + 1 + *at);
+	*known = shape;
+	return 0;
+}
+
+/* No sample has that kind: user_end is one of few. */
+static void forget_shapes(struct cutter *cutter)
+{
+	memset(cutter->shapes, 0xff, sizeof(cutter->shapes));
+}
+
+static bool is_near(uint64_t time, uint64_t before)
+{
+	const int64_t difference = (int64_t)(time - before);
+
+	return difference == (int32_t)difference;
+}
+
+/* The time before is set where the sample's next is too far from it. */
+static int come_near(struct cutter *cutter, uint64_t time)
+{
+	uint8_t *at;
+
+	if (is_near(time, cutter->time))
+		return 0;
+	at = cut_begin(&cutter->dictionary, 1 + CUT_VARINT_MAX);
+	if (!at)
+		return -ENOBUFS;
+	*at++ = CUT_TIME;
+	cut_end(&cutter->dictionary, cut_put_signed(at, (int64_t)(time - cutter->time)));
+	cutter->time = time;
+	return 0;
+}
+
+/* The sample's next ones, as long as each is near the one before; how many is written at @counted. */
+static uint8_t *put_times(struct cutter *cutter, uint8_t *at, uint8_t *counted, struct window_sample *sample)
+{
+	const uint32_t first = sample->in_cuts, most = min_of(sample->count, first + TIMES_AT_ONCE);
+	uint32_t i;
+
+	for (i = first; i < most && is_near(sample->times[i], cutter->time); i++) {
+		at = cut_put32(at, (uint32_t)(sample->times[i] - cutter->time));
+		cutter->time = sample->times[i];
+	}
+	for (uint32_t k = first; sample->values && k < i; k++)
+		at = cut_put(at, sample->values[k]);
+	cut_put16(counted, (uint16_t)(i - first));
+	sample->in_cuts = i;
+	return at;
 }
 
 /* Some of what is new of a sample; -EAGAIN: it is not to be written yet. */
@@ -74,7 +145,7 @@ static int sample_write(struct cutter *cutter, struct window_sample *sample)
 	const uint32_t count = min_of(sample->count - sample->in_cuts, TIMES_AT_ONCE);
 	const bool is_known = sample->journalled && sample->journalled >= cutter->first_sample;
 	uint32_t stack = 0, image;
-	uint8_t *at;
+	uint8_t shape = 0, *at, *counted;
 	int err;
 
 	err = cut_image(&cutter->dictionary, sample->image, &image);
@@ -84,28 +155,27 @@ static int sample_write(struct cutter *cutter, struct window_sample *sample)
 		sample->in_cuts = sample->count;
 		return 0;
 	}
-	err = is_known ? 0 : cut_stack(&cutter->dictionary, sample->stack, &stack);
-	at = err ? NULL : cut_begin(&cutter->dictionary, STACKTAP_COMM_LEN + (12 + 2 * count) * CUT_VARINT_MAX);
+	if (!is_known)
+		err = cut_stack(&cutter->dictionary, sample->stack, &stack) ?: shape_number(cutter, sample, &shape);
+	err = err ?: come_near(cutter, sample->times[sample->in_cuts]);
+	at = err ? NULL : cut_begin(&cutter->dictionary, CUT_SAMPLE_BYTES + count * (sizeof(uint32_t) + CUT_VARINT_MAX));
 	if (!at)
 		return -ENOBUFS;
 	if (is_known) {
 		*at++ = CUT_TIMES;
-		at = cut_put(at, sample->journalled - cutter->first_sample);
+		counted = at;
+		at = cut_put32(at + sizeof(uint16_t), sample->journalled - cutter->first_sample);
 	} else {
 		*at++ = CUT_SAMPLE;
-		at = cut_put(at, sample->profile);
-		*at++ = (uint8_t)sample->user_end;
-		*at++ = (uint8_t)sample->kernel_end;
-		at = cut_put(at, sample->marks);
-		at = cut_put(at, image);
-		at = cut_put(at, sample->tid);
-		at = cut_put(at, sample->cpu);
-		at = put_comm(at, sample->comm);
-		at = cut_put(at, stack);
+		*at++ = shape;
+		counted = at;
+		at = cut_put32(at + sizeof(uint16_t), sample->tid);
+		at = cut_put32(at, sample->cpu);
+		at = cut_put32(at, image);
+		at = cut_put32(at, stack);
 		sample->journalled = cutter->samples++;
 	}
-	cut_end(&cutter->dictionary, put_times(cutter, at, sample, count));
-	sample->in_cuts += count;
+	cut_end(&cutter->dictionary, put_times(cutter, at, counted, sample));
 	return 0;
 }
 
@@ -115,6 +185,7 @@ static void begin_window(struct cutter *cutter, const struct window *window)
 	window_make_id(cutter->id);
 	cutter->profiles = 0;
 	cutter->first_sample = cutter->samples = 1;
+	forget_shapes(cutter);
 	cut_dictionary_window(&cutter->dictionary);
 }
 
@@ -123,6 +194,7 @@ static void begin_file(struct cutter *cutter)
 	cutter->file_bytes = 0;
 	cutter->profiles = 0;
 	cutter->first_sample = cutter->samples;
+	forget_shapes(cutter);
 	window_make_id(cutter->id);
 	cut_dictionary_begin(&cutter->dictionary);
 }

@@ -77,16 +77,6 @@ static uint8_t *put_text(uint8_t *at, const char *text)
 	return put_bytes(at, text ? text : "", text_size(text));
 }
 
-uint8_t *cut_begin(struct cut_dictionary *dictionary, size_t room)
-{
-	return buffer_reserve(dictionary->buffer, room);
-}
-
-void cut_end(struct cut_dictionary *dictionary, const uint8_t *at)
-{
-	dictionary->buffer->size = (size_t)(at - dictionary->buffer->data);
-}
-
 int cut_options(struct cut_dictionary *dictionary)
 {
 	const struct encode_form *form = &dictionary->options.form;

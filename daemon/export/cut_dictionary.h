@@ -39,8 +39,21 @@ void cut_dictionary_window(struct cut_dictionary *dictionary);
 bool cut_dictionary_is_full(const struct cut_dictionary *dictionary);
 
 /* Where an entry of @room bytes at most goes, NULL: there is no memory; and what is behind it then. */
-uint8_t *cut_begin(struct cut_dictionary *dictionary, size_t room) _must_check_;
-void cut_end(struct cut_dictionary *dictionary, const uint8_t *at);
+static inline uint8_t *_must_check_ cut_begin(struct cut_dictionary *dictionary, size_t room)
+{
+	struct buffer *buffer = dictionary->buffer;
+
+	/* which is nearly always the case */
+	if (buffer->capacity - buffer->size >= room)
+		return buffer->data + buffer->size;
+	return buffer_reserve(buffer, room);
+}
+
+static inline void cut_end(struct cut_dictionary *dictionary, const uint8_t *at)
+{
+	dictionary->buffer->size = (size_t)(at - dictionary->buffer->data);
+}
+
 int cut_options(struct cut_dictionary *dictionary);
 int cut_profile(struct cut_dictionary *dictionary, const struct profile_config *config);
 /* NULL: the kernel's. -EAGAIN: rules look at what is not known yet, and would let it pass. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a cut is made of: entries, each of them a byte that says what it is, and numbers as protobuf's
- * varints, signed ones in zigzag. Texts and bytes have their length before them. Indices count from 0 in
+ * varints, signed ones in zigzag; where a size is told they have that, little-endian: what each sample has is not to be
+ * looked at byte by byte. Texts and bytes have their length before them. Indices count from 0 in
  * what the file has had of the same kind; stacks and samples by that count from 0 in the cut's window
  * and file. "+ 1": 0 says that there is none.
  *
@@ -11,9 +12,12 @@
 #ifndef STACKTAP_EXPORT_CUT_FORMAT_H
 #define STACKTAP_EXPORT_CUT_FORMAT_H
 
+#include <endian.h>
+#include <string.h>
+
 #include "base/macro.h"
 
-enum { CUT_FORMAT = 2 };	/* changes with anything here; a file of another one is not read */
+enum { CUT_FORMAT = 3 };	/* changes with anything here; a file of another one is not read */
 
 enum cut_entry {
 	CUT_OPTIONS = 1,	/* flags, max_bytes, kernel_suffix; once, first */
@@ -26,11 +30,14 @@ enum cut_entry {
 	CUT_LOCATION,		/* index, flags, file + 1, offset, and if it is resolved: runtime, object + 1, */
 				/* address, function_start, count of Lines, of each: function, line, column (signed) */
 	CUT_STACK,		/* how many last Locations are those of the stack before, count of others, these */
-	CUT_SAMPLE,		/* profile, user_end, kernel_end, marks, image, tid, cpu, comm, stack, times */
-	CUT_TIMES,		/* of a sample that is there: index, times */
+	CUT_SAMPLE,		/* u8 shape, u16 count, u32 each: tid, cpu, image, stack; that many times */
+	CUT_TIMES,		/* of a sample that is there: u16 count, u32 index; times */
+	CUT_SHAPE,		/* u8 its number, which another one may have had in this window; profile, user_end, kernel_end, */
+				/* marks, comm */
+	CUT_TIME,		/* what to add to the time before (signed), where that is too far away */
 	/*
-	 * Times: a count, of each the difference to the time before it in the cut (signed) and, where the Profile is in
-	 * frequency mode, the value.
+	 * Times: of each 32 bits of the difference to the time before it in the cut (signed), and behind all of them, where the
+	 * Profile is in frequency mode, the values.
 	 */
 };
 
@@ -44,6 +51,9 @@ enum {
 	CUT_VARINT_MAX = 10,
 	CUT_TEXT_MAX = 16384,	/* what is longer is cut off */
 	CUT_BYTES_MAX = 1 << 20, /* a cut that has so many ends */
+	CUT_SHAPES = 64,
+	CUT_SAMPLE_BYTES = 20,	/* with what says that it is one, without times */
+	CUT_TIMES_BYTES = 7,
 };
 
 static inline uint64_t cut_zigzag(int64_t value)
@@ -67,6 +77,20 @@ static inline uint8_t *cut_put(uint8_t *at, uint64_t value)
 static inline uint8_t *cut_put_signed(uint8_t *at, int64_t value)
 {
 	return cut_put(at, cut_zigzag(value));
+}
+
+static inline uint8_t *cut_put16(uint8_t *at, uint16_t value)
+{
+	value = htole16(value);
+	memcpy(at, &value, sizeof(value));
+	return at + sizeof(value);
+}
+
+static inline uint8_t *cut_put32(uint8_t *at, uint32_t value)
+{
+	value = htole32(value);
+	memcpy(at, &value, sizeof(value));
+	return at + sizeof(value);
 }
 
 #endif /* STACKTAP_EXPORT_CUT_FORMAT_H */

@@ -35,7 +35,11 @@ struct cut_reader {
 	struct cut_table stacks;		/* in its arena */
 	struct cut_table samples;		/* their place in it + 1, as pointers */
 	uint64_t time;
+	struct window_sample shapes[CUT_SHAPES];	/* without what each sample has of its own, */
+	uint64_t has_shapes;				/* as these bits say */
 };
+
+_Static_assert(CUT_SHAPES == 64, "bits of shapes");
 
 static int read_options(struct cut_reader *reader, struct cut_bytes *bytes)
 {
@@ -368,15 +372,12 @@ static bool has_values(const struct cut_reader *reader, const struct window_samp
 
 /* How many times follow. */
 static int read_count(const struct cut_reader *reader, struct cut_bytes *bytes, const struct window_sample *sample,
-		      uint32_t *ret_count)
+		      uint32_t count)
 {
-	const uint64_t count = cut_take(bytes);
+	/* and a byte for each value, at least */
+	const size_t least = sizeof(uint32_t) + has_values(reader, sample);
 
-	/* a byte each, at least */
-	if (bytes->is_bad || !count || count > (uint64_t)(bytes->end - bytes->at) / (1 + has_values(reader, sample)))
-		return -EBADMSG;
-	*ret_count = (uint32_t)count;
-	return 0;
+	return bytes->is_bad || !count || count > (size_t)(bytes->end - bytes->at) / least ? -EBADMSG : 0;
 }
 
 /* Behind what the entry has, where there is room for them. */
@@ -385,15 +386,15 @@ static int read_times(struct cut_reader *reader, struct cut_bytes *bytes, struct
 	struct window *window = reader->window;
 
 	for (uint32_t i = sample->count; i < sample->count + count; i++) {
-		reader->time += (uint64_t)cut_take_signed(bytes);
+		reader->time += (uint64_t)(int64_t)(int32_t)cut_take32(bytes);
 		sample->times[i] = reader->time;
-		if (sample->values)
-			sample->values[i] = cut_take(bytes);
 		if (reader->time >= INT64_MAX)
 			bytes->is_bad = true;
 		window->start = min_of(window->start, reader->time);
 		window->end = max_of(window->end, reader->time + 1);
 	}
+	for (uint32_t i = sample->count; sample->values && i < sample->count + count; i++)
+		sample->values[i] = cut_take(bytes);
 	if (bytes->is_bad)
 		return -EBADMSG;
 	sample->count += count;
@@ -424,28 +425,55 @@ static int read_entry_times(struct cut_reader *reader, struct cut_bytes *bytes, 
 	return 0;
 }
 
+static int read_shape(struct cut_reader *reader, struct cut_bytes *bytes)
+{
+	const uint8_t number = cut_take8(bytes);
+	struct window_sample *shape;
+
+	if (number >= CUT_SHAPES)
+		return -EBADMSG;
+	shape = &reader->shapes[number];
+	*shape = (struct window_sample){ 0 };
+	shape->profile = (uint16_t)cut_take_below(bytes, reader->window->profile_count);
+	shape->user_end = (uint16_t)cut_take_below(bytes, STACKTAP_END_REASONS);
+	shape->kernel_end = (uint16_t)cut_take_below(bytes, STACKTAP_END_REASONS);
+	shape->marks = (uint16_t)cut_take_below(bytes, (uint64_t)UINT16_MAX + 1);
+	cut_take_text(bytes, shape->comm, sizeof(shape->comm));
+	reader->has_shapes |= UINT64_C(1) << number;
+	return 0;
+}
+
+static int read_time(struct cut_reader *reader, struct cut_bytes *bytes)
+{
+	reader->time += (uint64_t)cut_take_signed(bytes);
+	return 0;
+}
+
 static int read_sample(struct cut_reader *reader, struct cut_bytes *bytes)
 {
-	struct window_sample sample = { 0 };
 	const struct described *described;
+	struct window_sample sample;
 	uint32_t image, stack, count;
+	uint8_t shape;
 	int err;
 
-	sample.profile = (uint16_t)cut_take_below(bytes, reader->window->profile_count);
-	sample.user_end = (uint16_t)cut_take_below(bytes, STACKTAP_END_REASONS);
-	sample.kernel_end = (uint16_t)cut_take_below(bytes, STACKTAP_END_REASONS);
-	sample.marks = (uint16_t)cut_take_below(bytes, (uint64_t)UINT16_MAX + 1);
-	image = cut_take_below(bytes, reader->images.count);
-	sample.tid = cut_take_word(bytes);
-	sample.cpu = cut_take_word(bytes);
-	cut_take_text(bytes, sample.comm, sizeof(sample.comm));
-	stack = cut_take_below(bytes, reader->stacks.count);
-	described = bytes->is_bad ? NULL : reader->images.items[image];
+	shape = cut_take8(bytes);
+	if (shape >= CUT_SHAPES || !(reader->has_shapes >> shape & 1))
+		return -EBADMSG;
+	sample = reader->shapes[shape];
+	count = cut_take16(bytes);
+	sample.tid = cut_take32(bytes);
+	sample.cpu = cut_take32(bytes);
+	image = cut_take32(bytes);
+	stack = cut_take32(bytes);
+	if (bytes->is_bad || image >= reader->images.count || stack >= reader->stacks.count)
+		return -EBADMSG;
+	described = reader->images.items[image];
 	if (!described)
 		return -EBADMSG;
 	sample.image = described->image;
 	sample.stack = reader->stacks.items[stack];
-	err = read_count(reader, bytes, &sample, &count);
+	err = read_count(reader, bytes, &sample, count);
 	if (err)
 		return err;
 	sample.capacity = count;
@@ -456,15 +484,14 @@ static int read_sample(struct cut_reader *reader, struct cut_bytes *bytes)
 /* An entry that is full is gone on with in another one: the encoder makes one Sample of all. */
 static int read_more_times(struct cut_reader *reader, struct cut_bytes *bytes)
 {
-	const uint32_t index = cut_take_below(bytes, reader->samples.count);
+	const uint32_t count = cut_take16(bytes), index = cut_take32(bytes);
 	struct window_sample *sample, another;
-	uint32_t count;
 	int err;
 
-	if (bytes->is_bad)
+	if (bytes->is_bad || index >= reader->samples.count)
 		return -EBADMSG;
 	sample = &reader->window->samples[(uintptr_t)reader->samples.items[index] - 1];
-	err = read_count(reader, bytes, sample, &count);
+	err = read_count(reader, bytes, sample, count);
 	if (err)
 		return err;
 	if (count <= sample->capacity - sample->count)
@@ -484,7 +511,7 @@ static int read_entry(struct cut_reader *reader, struct cut_bytes *bytes)
 		[CUT_OPTIONS] = read_options, [CUT_PROFILE] = read_profile, [CUT_OBJECT] = read_object,
 		[CUT_FILE] = read_file, [CUT_FUNCTION] = read_function, [CUT_IMAGE] = read_image,
 		[CUT_LOCATION] = read_location, [CUT_STACK] = read_stack, [CUT_SAMPLE] = read_sample,
-		[CUT_TIMES] = read_more_times,
+		[CUT_TIMES] = read_more_times, [CUT_SHAPE] = read_shape, [CUT_TIME] = read_time,
 	};
 	const uint32_t kind = cut_take_below(bytes, ARRAY_SIZE(readers));
 	int err = bytes->is_bad || !readers[kind] ? -EBADMSG : readers[kind](reader, bytes);
@@ -496,6 +523,7 @@ static int begin_window(struct cut_reader *reader, uint64_t number)
 {
 	window_free(steal_ptr(reader->window));
 	reader->stacks.count = reader->samples.count = 0;
+	reader->has_shapes = 0;
 	reader->window = window_new(number);
 	if (!reader->window)
 		return -ENOMEM;

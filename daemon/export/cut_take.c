@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/cut_take.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "base/pool.h"
@@ -34,6 +35,41 @@ uint32_t cut_take_below(struct cut_bytes *bytes, uint64_t limit)
 uint32_t cut_take_word(struct cut_bytes *bytes)
 {
 	return cut_take_below(bytes, (uint64_t)UINT32_MAX + 1);
+}
+
+static bool take_sized(struct cut_bytes *bytes, void *ret_value, size_t size)
+{
+	if (bytes->is_bad || (size_t)(bytes->end - bytes->at) < size) {
+		bytes->is_bad = true;
+		return false;
+	}
+	memcpy(ret_value, bytes->at, size);
+	bytes->at += size;
+	return true;
+}
+
+uint8_t cut_take8(struct cut_bytes *bytes)
+{
+	uint8_t value = 0;
+
+	take_sized(bytes, &value, sizeof(value));
+	return value;
+}
+
+uint16_t cut_take16(struct cut_bytes *bytes)
+{
+	uint16_t value = 0;
+
+	take_sized(bytes, &value, sizeof(value));
+	return le16toh(value);
+}
+
+uint32_t cut_take32(struct cut_bytes *bytes)
+{
+	uint32_t value = 0;
+
+	take_sized(bytes, &value, sizeof(value));
+	return le32toh(value);
 }
 
 const uint8_t *cut_take_bytes(struct cut_bytes *bytes, size_t most, size_t *ret_size)

@@ -24,6 +24,10 @@ int64_t cut_take_signed(struct cut_bytes *bytes);
 /* One below @limit. */
 uint32_t cut_take_below(struct cut_bytes *bytes, uint64_t limit);
 uint32_t cut_take_word(struct cut_bytes *bytes);
+/* Of a size that is told. */
+uint8_t cut_take8(struct cut_bytes *bytes);
+uint16_t cut_take16(struct cut_bytes *bytes);
+uint32_t cut_take32(struct cut_bytes *bytes);
 /* @most of them; valid as long as the cut. */
 const uint8_t *cut_take_bytes(struct cut_bytes *bytes, size_t most, size_t *ret_size);
 /* To @ret_text, of @room bytes with the NUL. */

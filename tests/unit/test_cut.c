@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "export/cut.h"
 #include "export/cut_format.h"
 #include "export/cut_reader.h"
@@ -238,6 +239,92 @@ static void add(struct aggregator *aggregator, struct image *image, uint64_t tim
 	};
 
 	assert_int_equal(synthetic_add(aggregator, &sample), 0);
+}
+
+/* More kinds of threads than are remembered, and times that are further apart than 32 bits of nanoseconds. */
+static void many_threads_and_far_times_come_back(void **state _unused_)
+{
+	enum { COMMS = 200, FAR = 5 };
+	struct mapped_file *file = synthetic_file("/usr/bin/program", true);
+	struct image *image = synthetic_image(100, "program", NULL);
+	struct aggregator *aggregator;
+	struct window *window;
+	struct cutter *cutter;
+	char comm[16];
+
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
+	assert_int_equal(cutter_new(&plain, &cutter), 0);
+	synthetic_map(image, 0x400000, 1, file);
+	for (uint64_t i = 0; i < 3 * COMMS; i++) {
+		const uint64_t address = 0x401000 + i % 7 * 16;
+		const struct synthetic_sample sample = {
+			/* forth and back */
+			.time = (i % 3 ? 100 : 200) * NSEC_PER_SEC + i, .source = synthetic_clock.source_id,
+			.tid = (uint32_t)(i % COMMS), .cpu = (uint32_t)(i % 300), .comm = comm,
+			.image = image, .user = &address, .user_count = 1,
+		};
+
+		snprintf(comm, sizeof(comm), "thread %u", (unsigned int)(i % COMMS));
+		assert_int_equal(synthetic_add(aggregator, &sample), 0);
+		if (i % COMMS == COMMS / 2)
+			make_cut(cutter, aggregator_window(aggregator), FILE_BYTES, 0);
+	}
+	/* of one entry */
+	for (uint64_t i = 0; i < FAR; i++)
+		add(aggregator, image, (300 + 10 * i) * NSEC_PER_SEC, 0x401000);
+	synthetic_resolve(aggregator_window(aggregator));
+	make_cut(cutter, aggregator_window(aggregator), FILE_BYTES, 1);
+	assert_int_equal(cuts.count, 4);
+	assert_int_equal(cuts.samples, 3 * COMMS + FAR);
+	assert_int_equal(aggregator_close(aggregator, 400 * NSEC_PER_SEC, &window), 0);
+	assert_same(0, cuts.count, window, &plain);
+	cutter_free(cutter);
+	window_free(window);
+	aggregator_free(aggregator);
+	image_unref(image);
+	mapped_file_unref(file);
+}
+
+/* What more becomes known of an image is in the next cut, and in each file from then on; what one cutter wrote is not another's. */
+static void a_resource_is_as_known(void **state _unused_)
+{
+	static const struct encode_options other = { .max_bytes = 2 << 20, .service_name = "stall" };
+	struct mapped_file *file = synthetic_file("/usr/bin/program", true);
+	struct image *image = synthetic_image(100, "program", NULL);
+	struct cutter *cutter, *another;
+	struct aggregator *aggregator;
+	struct image_context *context;
+
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
+	assert_int_equal(cutter_new(&plain, &cutter), 0);
+	assert_int_equal(cutter_new(&other, &another), 0);
+	synthetic_map(image, 0x400000, 1, file);
+	for (uint64_t i = 0; i < 4; i++) {
+		if (i == 2) {
+			context = calloc(1, sizeof(*context));
+			assert_non_null(context);
+			context->attributes = strdup("service.namespace=ship");
+			assert_int_equal(image_set_context(image, context), 0);
+		}
+		cutter_begin(cutter);
+		add(aggregator, image, 1000 + i, 0x401000);
+		make_cut(cutter, aggregator_window(aggregator), FILE_BYTES, 0);
+		assert_true(cuts.cuts[i].begins);
+		assert_true(says(&cuts.bytes[i], "shop"));
+		assert_int_equal(says(&cuts.bytes[i], "ship"), i >= 2);
+	}
+	add(aggregator, image, 2000, 0x401000);
+	make_cut(another, aggregator_window(aggregator), FILE_BYTES, 0);
+	assert_true(says(&cuts.bytes[4], "stall"));
+	assert_true(says(&cuts.bytes[4], "ship"));
+	assert_false(says(&cuts.bytes[4], "shop"));
+	cutter_free(cutter);
+	cutter_free(another);
+	aggregator_free(aggregator);
+	image_unref(image);
+	mapped_file_unref(file);
 }
 
 /* As thread B comes to know: no names at first, then those that it has for the window before. */
@@ -541,6 +628,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(what_was_cut_comes_back),
 		T(windows_share_a_file),
+		T(many_threads_and_far_times_come_back),
+		T(a_resource_is_as_known),
 		T(names_come_when_they_are_known),
 		T(names_come_into_the_next_file),
 		T(rules_hold_for_cuts),
