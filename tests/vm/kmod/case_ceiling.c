@@ -21,12 +21,14 @@ enum {
 	CEILING_DEPTH = 1024,		/* frames, a page each */
 	CEILING_UNIT_LOOPS = 20000,
 	CEILING_WINDOW_NS = 100000000,
+	CEILING_REST_US = 300000,	/* in which all that may be spent at once is earned again */
 	CEILING_FIRST_WINDOWS = 12,	/* in which what may be spent at once is spent */
 	CEILING_AT_ONCE_NS = 3000000,	/* more than what the ceiling earns, in all of these together */
 	CEILING_WINDOWS = 10,		/* that are judged */
 	CEILING_CALL_NS = 1000,		/* charged for a call's interrupt */
 	CEILING_FAULTS = 64,		/* page faults for a unit of work */
 	CEILING_MODEST_HZ = 19,		/* for which nothing has to be given up */
+	CEILING_SHORT_STACK = 32,	/* what is left of a user stack at first */
 	CEILING_CALLS = 1500,		/* of a counter in 100 ms, whatever its event */
 };
 
@@ -164,6 +166,28 @@ judge_below(unsigned int depth, struct client *clients, unsigned int nr, uint32_
 	return verdict;
 }
 
+/* When the first stack of each kind came; 0: none did. */
+struct order {
+	uint64_t visited, whole, cut, leaf, other;
+};
+
+static void visit_order(const struct sample_view *view, void *arg)
+{
+	struct order *order = arg;
+	uint64_t *first = NULL;
+
+	if (view->sample->tgid != (uint32_t)getpid() || view->nr_kernel)
+		return;
+	order->visited++;
+	if (view->sample->user_end == STACKTAP_END_BUDGET)
+		first = view->nr_user == 1 ? &order->leaf :
+			view->nr_user == CEILING_SHORT_STACK ? &order->cut : &order->other;
+	else if (view->nr_user > CEILING_SHORT_STACK)
+		first = &order->whole;
+	if (first && !*first)
+		*first = order->visited;
+}
+
 static bool set_ceiling(unsigned int permille)
 {
 	FILE *file = fopen(CEILING_PARAMETER, "w");
@@ -178,6 +202,7 @@ static void one_load(const struct load *load, double bare, uint32_t permille)
 	uint64_t lost = 0, samples = 0;
 	unsigned int i, bucket, opened = 0;
 	bool is_good = true, is_short = true;
+	struct order order = { 0 };
 	struct verdict verdict;
 	struct message message;
 	struct spent spent;
@@ -195,6 +220,8 @@ static void one_load(const struct load *load, double bare, uint32_t permille)
 	}
 	if (!tap(is_good && opened == load->sessions, "%s: sampled", load->title))
 		goto close;
+	clients[0].visit = visit_order;
+	clients[0].visit_arg = &order;
 	verdict = judge_below(CEILING_DEPTH, clients, opened, permille);
 	tap(verdict.at_once_ns <= CEILING_AT_ONCE_NS, "%s: in the first %u ms no more than %u us beyond the "
 	    "ceiling, %.0f", load->title, CEILING_FIRST_WINDOWS * 100, CEILING_AT_ONCE_NS / 1000, verdict.at_once_ns / 1000);
@@ -222,6 +249,10 @@ static void one_load(const struct load *load, double bare, uint32_t permille)
 	tap(is_short, "%s: no stretch with IRQs off is longer than the limit", load->title);
 	tap(is_good, "%s: every call has a fate: %" PRIu64 " samples, %" PRIu64 " lost to the ceiling, the "
 	    "period doubled %" PRIu64 " times", load->title, samples, lost, spent.raises);
+	if (load->sessions == 1 && load->source.rate_hz == STACKTAP_MAX_RATE_HZ)
+		tap(order.whole && order.whole < order.cut && order.cut < order.leaf && lost && !order.other,
+		    "%s: what is given up: all but %u frames, all but the leaf, the sample (%" PRIu64 ", %" PRIu64
+		    ", %" PRIu64 ")", load->title, CEILING_SHORT_STACK, order.whole, order.cut, order.leaf);
 	if (load->source.rate_hz == CEILING_MODEST_HZ)
 		tap(samples && !lost && !spent.raises, "%s: nothing is given up", load->title);
 close:
@@ -281,6 +312,7 @@ void case_ceiling(void)
 			   loads[i].source.type == PERF_TYPE_SOFTWARE ? pages : NULL;
 		if (!i || faulting)
 			bare = judge_below(CEILING_DEPTH, NULL, 0, 0);
+		usleep(CEILING_REST_US);
 		one_load(&loads[i], bare.speed, 10);
 	}
 	one_cap();
