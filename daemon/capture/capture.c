@@ -587,6 +587,8 @@ int capture_drain(struct capture *capture, uint64_t *ret_time)
 			sideband_snapshot(capture->sidebands[cpu]);
 	sideband_merge(capture->sidebands, capture->limit, now + 10 * NSEC_PER_USEC,
 		       capture->buffer, capture->ops, capture->ctx, &capture->stats);
+	if (capture->ops->sideband_end)
+		capture->ops->sideband_end(capture->ctx);
 	if (capture->kept)
 		drain_kept(capture);
 	for (uint32_t cpu = 0; cpu < capture->limit; cpu++) {

@@ -63,6 +63,7 @@ struct capture_ops {
 	void (*ksymbol)(void *ctx, uint64_t time, uint64_t address, uint32_t length,
 			bool is_unregister, const char *name);
 	void (*gap)(void *ctx, enum capture_gap reason, uint64_t time, uint32_t cpu);
+	void (*sideband_end)(void *ctx);	/* of a round: records follow */
 	/* ring records, in commit order per CPU; the record is valid during the call */
 	void (*sample)(void *ctx, const struct stacktap_sample *sample,
 		       const struct sample_sections *sections);

@@ -619,6 +619,14 @@ static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *rec
 	}
 }
 
+static void on_sideband_end(void *ctx)
+{
+	const struct drain *drain = ctx;
+
+	if (drain->output.announced)
+		drain->output.announced(drain->output.ctx);
+}
+
 const struct capture_ops drain_ops = {
 	.mmap = on_mmap,
 	.comm = on_comm,
@@ -626,6 +634,7 @@ const struct capture_ops drain_ops = {
 	.exit = on_exit_event,
 	.ksymbol = on_ksymbol,
 	.gap = on_gap,
+	.sideband_end = on_sideband_end,
 	.sample = on_sample,
 	.record = on_record,
 	.kept_sample = on_kept_sample,

@@ -37,6 +37,7 @@ struct drain_output {
 	/* Memory is used up by windows under way: wait until one is gone; false: there is none. */
 	bool (*wait)(void *ctx);
 	void (*kernel_changed)(void *ctx);	/* code was added to the kernel; may be NULL */
+	void (*announced)(void *ctx);		/* all programs and files of a round's side band; may be NULL */
 	/* A sample is deferred, its stack to be unwound; false: it cannot be. NULL: none ever can. */
 	bool (*deferred)(void *ctx);
 	/*

@@ -16,8 +16,9 @@ enum {
 
 /*
  * Nothing here waits for thread B: while it is at one piece of work rings fill up. What finds no room it looks at when
- * there are samples of it, at the end of their window. Thread B is woken up at the end of a round, once for all that is
- * announced in it: on one CPU it would else take thread A's place, and give it back, for each.
+ * there are samples of it, at the end of their window. Thread B is woken up once for all that the side band has of a
+ * round, as programs may be gone before the round is over, and once at its end: on one CPU it would else take thread A's
+ * place, and give it back, for each.
  */
 static bool announce(struct pipeline *pipeline, struct message *message)
 {
@@ -90,6 +91,13 @@ static void tell_rest(struct pipeline *pipeline)
 void drain_thread_forget(struct pipeline *pipeline)
 {
 	drop_untold(pipeline, pipeline->untold_count);
+}
+
+static void on_announced(void *ctx)
+{
+	struct pipeline *pipeline = ctx;
+
+	queue_rouse(pipeline->requests);
 }
 
 static void on_kernel_changed(void *ctx)
@@ -318,6 +326,7 @@ struct drain_output drain_thread_output(struct pipeline *pipeline)
 		.window = on_window,
 		.wait = on_wait,
 		.kernel_changed = on_kernel_changed,
+		.announced = on_announced,
 		.deferred = tables_send_deferred,
 		.is_behind = is_behind,
 		.missing = tables_want_page,
