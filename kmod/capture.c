@@ -420,7 +420,7 @@ static bool capture_one_phase(struct stacktap_counter *counter, const struct per
 	cpu->recording = true;
 	barrier();
 	left_ns = stretch_begin(stretch, began.now, SESSION_WALK_LIMIT_NS, cause);
-	/* each of many sessions would go beyond it by its first frames and by a kernel stack, which has no clock */
+	/* each of many sessions would go beyond it by its first frames and by a kernel stack */
 	if (SESSION_IS_STRICT && !left_ns)
 		level = max_t(enum ceiling_level, level, CEILING_LEAF);
 	outcome = capture_now(counter, data, regs, began, left_ns, level, false);
@@ -431,8 +431,8 @@ static bool capture_one_phase(struct stacktap_counter *counter, const struct per
 }
 
 /*
- * Both phases in one of a hit that phase 2 can have as well, where place_walk_ns() allows it. What is not done
- * within @walk_ns is put off, not cut.
+ * Both phases in one of a hit that phase 2 can have as well, where place_walk_ns() allows it. What is not
+ * done within @walk_ns is put off, not cut.
  */
 static enum capture_outcome capture_in_place(struct stacktap_counter *counter,
 					     struct perf_sample_data *data, struct pt_regs *regs,
@@ -538,7 +538,7 @@ static __always_inline void counter_pace(struct stacktap_counter *counter,
 	struct stacktap_pace *pace = &counter->pace;
 	u64 period = READ_ONCE(counter->period);
 
-	/* its fields by one register, of which arm64 loads and stores two at a time */
+	/* hidden: by a pointer of their own arm64 loads and stores its fields in pairs */
 	OPTIMIZER_HIDE_VAR(pace);
 	if (!counter->clock) {
 		pace_count(pace, event, period);

@@ -6,9 +6,9 @@
 #include <asm/local64.h>
 
 /*
- * Add to a count that one CPU at a time moves, with IRQs off, and no NMI but one that hit user mode: what the
- * producer of a ring counts. Nothing comes between load and store, so nothing is lost, and both are whole, so that anybody may
- * read at any time. arm64's local64_add() is an atomic, which this does without; x86's is one instruction.
+ * Add to a count of the ring's producer: one CPU at a time moves it, with IRQs off, and an NMI only if it
+ * hit user mode, so nothing comes between load and store. Both are of the whole word, so anybody may read it
+ * at any time. arm64's local64_add() is an atomic, which is slower; x86's is one instruction.
  */
 static __always_inline void count_add(u64 n, local64_t *count)
 {

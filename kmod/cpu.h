@@ -79,7 +79,7 @@ struct stacktap_counter {
 	local64_t calls;
 	local64_t raises;	/* times that the handler doubled the period */
 	u64 raises_seen;	/* by degrade.c */
-	local64_t recorded;	/* by the producer of the ring, as in_place, put_off, moved, stale and the ends */
+	local64_t recorded;	/* the ring's producer, as in_place, put_off, moved, stale and the ends */
 	local64_t filtered;
 	local64_t throttled;
 	local64_t missed;	/* periods that late timers swallowed */

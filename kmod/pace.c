@@ -11,7 +11,7 @@ MODULE_PARM_DESC(jitter_seed,
 		 "makes the jitter of periods the same in every run, for tests; 0: random");
 
 enum {
-	/* less is no lateness: the least that perf sets a timer to, and what setting up an event beside costs */
+	/* less is no lateness: what setting up an event beside takes, and perf's least interval */
 	PACE_LATE_NS = 10000,
 };
 
@@ -47,8 +47,9 @@ static u64 pace_swallow(struct stacktap_pace *pace, u64 period, u64 ns)
  */
 u64 st_pace_late(struct stacktap_pace *pace, const struct perf_event *event, u64 period, u64 now)
 {
-	u64 expired = ktime_to_ns(hrtimer_get_expires(&event->hw.hrtimer)), due = pace->due, interval;
+	u64 expired = ktime_to_ns(hrtimer_get_expires(&event->hw.hrtimer)), interval;
 	struct jitter *jitter = &pace->jitter;
+	u64 due = pace->due;
 
 	/* it was late, or went on without us: our periods did not move meanwhile */
 	if (expired != due && pace->period != PACE_WHOLE)

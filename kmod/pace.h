@@ -15,7 +15,7 @@ enum pace_kind {
 	PACE_CLOCK,
 };
 
-/* In stacktap_pace::period: the periods are whole, or the kernel's own. No event has such a period. */
+/* stacktap_pace::period where nothing is drawn: no event has such a period */
 #define PACE_WHOLE U64_MAX
 
 /*
@@ -31,7 +31,7 @@ struct stacktap_pace {
 	u64 missed_ns;		/* that late timers swallowed and no count has, below a period */
 	bool wanted;
 	u16 ended;		/* share of @period that this overflow ended, 0: no jitter */
-	u16 running;		/* of that which the counter is in; of a clock it is the last that was drawn */
+	u16 running;		/* of that which the counter is in; of a clock that is the jitter's */
 };
 
 /* @event, which has not been enabled yet, begins with a drawn period if @wanted. */
@@ -43,13 +43,14 @@ void st_pace_rearm(struct stacktap_pace *pace, struct perf_event *event, u64 per
 bool st_pace_restart(struct stacktap_pace *pace, u64 period);
 
 /*
- * At an overflow of a clock that pace_is_due() does not say so of: how many periods passed without a sample since
- * the one before? From there on periods are drawn.
+ * At an overflow of a clock where pace_is_due() is false: how many periods passed without a sample since the
+ * one before? Periods are drawn from where the timer expired.
  */
 u64 st_pace_late(struct stacktap_pace *pace, const struct perf_event *event, u64 period, u64 now);
 
 /*
- * Did a clock's timer expire when it had to? perf does not tell of each expiry where it leaves out what runs in a mode.
+ * Did a clock's timer expire when it was due? False as well where perf leaves out what runs in a mode, as it
+ * does not tell of each expiry there.
  */
 static __always_inline bool pace_is_due(const struct stacktap_pace *pace,
 					const struct perf_event *event)
@@ -64,7 +65,8 @@ static __always_inline bool pace_draws(struct stacktap_pace *pace, u64 period)
 }
 
 /* At every overflow of a clock, whose timer is set after us, from when it expired. */
-static __always_inline void pace_clock(struct stacktap_pace *pace, struct perf_event *event, u64 period)
+static __always_inline void pace_clock(struct stacktap_pace *pace, struct perf_event *event,
+				       u64 period)
 {
 	if (!pace_draws(pace, period))
 		return;
@@ -85,7 +87,8 @@ static __always_inline void pace_note_due(struct stacktap_pace *pace, struct per
  * At every other overflow. A PMU's driver has loaded the next period before it calls us, so what we set
  * comes after that one; by last_period software events are the same.
  */
-static __always_inline void pace_count(struct stacktap_pace *pace, struct perf_event *event, u64 period)
+static __always_inline void pace_count(struct stacktap_pace *pace, struct perf_event *event,
+				       u64 period)
 {
 	u64 next;
 

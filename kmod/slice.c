@@ -32,7 +32,7 @@ struct slice {
 };
 
 #ifdef CONFIG_X86_64
-/* refuses when CR3 is not current's mm, which no check of ours can see */
+/* by copy_from_user_nmi(), because only that checks that CR3 is current's mm */
 static bool slice_admit(u64 address)
 {
 	u64 probe;

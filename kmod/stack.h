@@ -11,7 +11,7 @@
 #include "cost.h"
 
 enum {
-	/* of a walk by frame pointers between two looks at the clock: 1.5 us of misses, and what is in flight */
+	/* of a walk by frame pointers between two looks at the clock: 1.5 us of cache misses */
 	STACK_CLOCK_FRAMES = 16,
 	/* in @end of a walk that is left to phase 2: no end, and in no record */
 	STACK_PUT_OFF = STACKTAP_END_REASONS,

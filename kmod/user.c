@@ -41,8 +41,8 @@ static void user_walk_frames(struct stacktap_stack *stack, struct cost_moment be
 }
 
 /*
- * In a session that uses tables. Slices are left to phase 2, and so are walks that have no list, most of which
- * want one. What is put off counts nothing: phase 2 walks that stack again.
+ * In a session that uses tables. Slices are left to phase 2, and so are walks without a list, as most of
+ * these have a slice. What is put off is not counted: phase 2 walks that stack again.
  */
 static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *regs,
 				      struct stacktap_stack *stack,

@@ -25,11 +25,18 @@ enum {
 /* twice as much has to fit perf's 63 bits */
 #define JITTER_MAX_PERIOD	0x2000000000000000ULL
 
+/* A function apart, so that overflow handlers keep no registers for it. */
+#ifdef __KERNEL__
+#define jitter_rare noinline
+#else
+#define jitter_rare inline
+#endif
+
 struct jitter {
 	__u64 state;		/* of the generator, odd */
 	__u64 offset;		/* how far into its period the last sample falls, in events or ns */
 	__u32 phase;		/* the same in 1 / JITTER_WHOLE of the period, rounded down */
-	__u32 share;		/* from the sample before to that one, likewise; 0: nothing was drawn yet */
+	__u32 share;		/* likewise, from the sample before to that one; 0: none was drawn yet */
 };
 
 static inline int jitter_takes(__u64 period)
@@ -38,9 +45,9 @@ static inline int jitter_takes(__u64 period)
 }
 
 /*
- * Few instructions, for overflow handlers: 31 bits are an operand on x86 and two moves on arm64. Of such numbers this one
- * has pairs, triples and quadruples of draws spread evenly, 0.89, 0.78 and 0.82 of the best by the spectral test. The
- * lower bits of such a generator are not random, and nothing looks at them.
+ * A multiplicative congruential generator, of whose output the upper bits are taken. Its factor has 31 bits,
+ * which are an operand on x86 and two moves on arm64; by the spectral test pairs, triples and quadruples of
+ * draws are spread as evenly as 0.89, 0.78 and 0.82 of what is possible.
  */
 static inline __u64 jitter_draw(struct jitter *jitter)
 {
@@ -81,11 +88,10 @@ static inline void jitter_begin(struct jitter *jitter, __u64 period, __u64 seed)
 }
 
 /*
- * The same where that would be less than a 16th of @period: the last sample was in the last 16th of its own, so this one
- * is in the first of the next.
+ * What jitter_next() does where less than a 16th of @period was drawn: the last sample was in the last 16th
+ * of its own period, so this one is in the first 16th of the next.
  */
-static __attribute__((__noinline__, __cold__, __unused__)) __u64 jitter_next_least(struct jitter *jitter,
-										   __u64 period)
+static jitter_rare __u64 jitter_next_least(struct jitter *jitter, __u64 period)
 {
 	__u64 before = jitter->offset, offset = before + (period >> JITTER_MIN_SHIFT);
 

@@ -191,8 +191,9 @@ static void write_deep(int fd, const char *text, size_t size)
 }
 
 /*
- * Hits that wait in the stash come first. Phase 2 takes as long for the stacks of many as to be left to a thread,
- * which a real-time task keeps waiting: that is in user mode before they are written, and the next NMI hits it there.
+ * Hits that wait in the stash come first. Phase 2 of many deep stacks takes so long that the rest is left to
+ * ksoftirqd, which a real-time task keeps waiting: that is in user mode before they are written, and the next
+ * NMI hits it there.
  */
 static void check_order(struct client *client, struct in_place *found)
 {

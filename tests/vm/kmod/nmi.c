@@ -12,7 +12,8 @@ const struct source nmi_sources[NMI_SOURCES] = {
 };
 
 const struct source nmi_slow_clock = {
-	.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK, .rate_hz = 1,
+	.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK,
+	.rate_hz = 1,
 };
 
 static bool nmi_set(const char *path, unsigned int value)

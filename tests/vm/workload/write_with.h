@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-static __attribute__((noinline, noclone)) long write_with(uint64_t fp, int fd, const void *data, size_t size)
+static __attribute__((noinline, noclone)) long write_with(uint64_t fp, int fd, const void *data,
+							  size_t size)
 {
 #ifdef __x86_64__
 	long written;
