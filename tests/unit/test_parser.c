@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -720,12 +721,14 @@ static void a_file_that_hangs_is_set_apart(void **state)
 	close(other_fd);
 }
 
-/* Keeps the calling process' CPU busy until it is killed. */
+/* Keeps the calling process' CPU busy until it is killed, or that process has ended. */
 static pid_t start_spinning(void)
 {
 	const pid_t spinning = fork();
 
 	assert_true(spinning >= 0);
+	if (!spinning)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (!spinning)
 		;
 	return spinning;
