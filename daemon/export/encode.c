@@ -38,6 +38,7 @@ struct encoder {
 	uint64_t samples, profile_count;	/* in finished resources */
 	uint64_t open_samples, open_profiles;	/* in the open one */
 	bool *had_losses;		/* writer.has_losses when the open one began */
+	bool is_short;			/* of samples that no payload has memory for */
 };
 
 static size_t part_count(const struct window *window)
@@ -233,6 +234,7 @@ static int resource_encode(struct encoder *encoder, const struct profile_part *p
 			if (err)
 				return err;
 			dictionary_mark(&encoder->dictionary, &mark);
+			encoder->is_short = true;
 			done++;
 			continue;
 		}
@@ -461,6 +463,8 @@ int encode_window(const struct encode_options *options, const struct window *win
 	if (!window->sample_count)
 		return 0;
 	err = encoder_init(&encoder, options) ?: window_encode(&encoder, window, sink, ctx);
+	if (!err && encoder.is_short && options->wants_all)
+		err = -ENOBUFS;
 	encoder_done(&encoder);
 	return err;
 }

@@ -24,7 +24,8 @@ struct payload {
 
 /*
  * Calls @sink for each payload, which takes ownership of data. 0, the first non-zero of @sink, or
- * -ENOBUFS and -ENOMEM: what was not yet handed over is lost. -E2BIG: too many resource attributes.
+ * -ENOBUFS and -ENOMEM: what was not yet handed over is lost. -E2BIG: too many resource attributes. A sample that no
+ * payload has memory for is left out; with @options->wants_all that is -ENOBUFS, once all others are handed over.
  */
 int encode_window(const struct encode_options *options, const struct window *window,
 		  int (*sink)(void *ctx, struct payload *payload), void *ctx);

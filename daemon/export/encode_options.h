@@ -40,6 +40,7 @@ struct encode_options {
 	struct relabel *relabel;	/* rules for Resources; NULL: none */
 	bool is_draft;			/* encoded once more later: rules count nothing */
 	bool is_again;			/* encoded before, in another form: rules count nothing */
+	bool wants_all;			/* a sample that is left out for want of memory is an error */
 	/*
 	 * Of windows out of the journal, whose Resources are there as bytes, with what rules said; NULL: they are made of the
 	 * images. *ret_one_in: samples that are sent

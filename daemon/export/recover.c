@@ -95,6 +95,7 @@ static int write_window(struct recovery *recovery)
 	struct encode_options options = *cut_reader_options(recovery->reader);
 	int err;
 
+	options.wants_all = true;
 	if (recovery->form)
 		options.form = *recovery->form;
 	recovery->window_bytes = 0;
