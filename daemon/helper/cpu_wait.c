@@ -37,11 +37,24 @@ static bool is_runnable(pid_t pid)
 	return behind && !strncmp(behind, ") R", 3);
 }
 
+/* How often it has gone to sleep; UINT64_MAX: it sleeps, or nobody knows. */
+static uint64_t read_sleeps(pid_t pid)
+{
+	static const char name[] = "\nvoluntary_ctxt_switches:";
+	_cleanup_free_ char *text = read_proc(pid, "status");
+	const char *at = text ? strstr(text, name) : NULL;
+	unsigned long long sleeps;
+
+	return at && is_runnable(pid) && sscanf(at + sizeof(name) - 1, "%llu", &sleeps) == 1 ? sleeps : UINT64_MAX;
+}
+
 void cpu_wait_begin(struct cpu_wait *wait, pid_t pid)
 {
 	*wait = (struct cpu_wait){ 0 };
-	if (read_times(pid, &wait->ran, &wait->waited))
-		wait->began = clock_monotonic();
+	if (!read_times(pid, &wait->ran, &wait->waited))
+		return;
+	wait->sleeps = read_sleeps(pid);
+	wait->began = clock_monotonic();
 }
 
 unsigned int cpu_wait_rest(const struct cpu_wait *wait, pid_t pid)
@@ -53,8 +66,8 @@ unsigned int cpu_wait_rest(const struct cpu_wait *wait, pid_t pid)
 		return CPU_WAIT_PERCENT;
 	ran -= wait->ran;
 	waited -= wait->waited;
-	/* the kernel counts a wait when it is over */
-	if (is_runnable(pid) && ran < length)
+	/* the kernel counts a wait when it is over; who has slept since may have come to wait a moment ago */
+	if (wait->sleeps != UINT64_MAX && read_sleeps(pid) == wait->sleeps && ran < length)
 		waited = max_of(waited, length - ran);
 	return (unsigned int)(CPU_WAIT_PERCENT * (length - min_of(waited, length)) / length);
 }

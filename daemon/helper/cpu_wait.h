@@ -14,6 +14,7 @@ enum { CPU_WAIT_PERCENT = 100 };
 struct cpu_wait {
 	uint64_t began;			/* CLOCK_MONOTONIC ns; 0: nothing is known */
 	uint64_t ran, waited;		/* by then, ns */
+	uint64_t sleeps;		/* by then; UINT64_MAX: it slept right then, or nobody knows */
 };
 
 void cpu_wait_begin(struct cpu_wait *wait, pid_t pid);
