@@ -22,8 +22,8 @@ ELSEWHERE = "elsewhere"
 STOPS = ("jmp", "ret", "retq", "ud2", "int3", "hlt", "b", "br", "udf", "(bad)", "brk", ".inst")
 CONDITIONAL = ("cbz", "cbnz", "tbz", "tbnz")
 # what never returns may be followed by anything
-NEVER = re.compile(r"<(runtime\.(panic|gopanic|goPanic|throw|fatal|morestack|goexit|abort|badsignal|badmorestack|exit|dieFromSignal|"
-                   r"badsystemstack|badmcall|badreflectcall|badcgocallback|badctxt|block|newstack|schedule|crash|mexit|gogo)|main\.)")
+NEVER = re.compile(r"<((internal/)?runtime(/\w+)?\.(panic|gopanic|goPanic|throw|fatal|morestack|goexit|abort|badsignal|badmorestack|"
+                   r"exit|dieFromSignal|badsystemstack|badmcall|badreflectcall|badcgocallback|badctxt|block|newstack|schedule|crash|mexit|gogo)|main\.)")
 WORD = 8
 
 
