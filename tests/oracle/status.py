@@ -137,20 +137,22 @@ def check_metrics(text, entries, members, pools, rules):
 class Query:
     """One expression, of the part of PromQL that the dashboard is written in; anything else is a ValueError."""
 
-    TOKEN = re.compile(r'\s*(sum by|rate|[a-z_][a-z0-9_]*|\{instance=~"\$instance"\}|\[\$__rate_interval\]|[()+/,])')
+    TOKEN = re.compile(r'\s*(sum by|rate|unless on|[a-z_][a-z0-9_]*|\{instance=~"\$instance"\}|\[\$__rate_interval\]|"[^"\\]*"|[()+/,])')
 
     def __init__(self, text):
-        self.tokens, self.metrics, self.labels, at = [], [], None, 0
+        self.tokens, self.metrics, at = [], [], 0       # metrics: (name, whether its rate is asked, by what it is summed)
         while at < len(text.rstrip()):
             found = self.TOKEN.match(text, at)
             if not found:
                 raise ValueError(f"`{text[at:]}' in {text}")
             self.tokens.append(found[1])
             at = found.end()
-        self.sum()
-        while self.tokens:
-            self.take("+", "/")
-            self.sum()
+        self.labels = self.sums()
+        if self.tokens:
+            self.take("or")
+            self.match(self.labels, self.alone())
+        if self.tokens:
+            raise ValueError(f"`{' '.join(self.tokens)}' behind the end of {text}")
 
     def take(self, *wanted):
         token = self.tokens.pop(0) if self.tokens else None
@@ -158,27 +160,56 @@ class Query:
             raise ValueError(f"`{token}' instead of {wanted}")
         return token
 
+    @staticmethod
+    def match(labels, others):
+        """Both sides of an operator have to."""
+        if labels != others:
+            raise ValueError(f"by {labels} beside by {others}")
+
+    def sums(self):
+        labels = self.sum()
+        while self.tokens[:1] in (["+"], ["/"]):
+            self.take()
+            self.match(labels, self.sum())
+        return labels
+
+    def alone(self):
+        """Those sums of which the others have no instance, with one more label."""
+        self.take("label_replace")
+        self.take("(")
+        labels = self.sums()
+        self.take("unless on")
+        self.take("(")
+        on = self.take()
+        self.take(")")
+        if on not in labels or on not in self.sums():
+            raise ValueError(f"not by {on}, which they are matched by")
+        self.take(",")
+        label = (self.take() or "").strip('"')
+        for wanted in ((), ('""',), ('""',)):
+            self.take(",")
+            self.take(*wanted)
+        self.take(")")
+        return [*labels, label]
+
     def sum(self):
         self.take("sum by")
         self.take("(")
         labels = [self.take()]
         while self.take(",", ")") == ",":
             labels.append(self.take())
-        # both sides of an operator have to match
-        if self.labels not in (None, labels):
-            raise ValueError(f"by {labels} beside by {self.labels}")
-        self.labels = labels
         self.take("(")
         is_rate = self.tokens[:1] == ["rate"]
         if is_rate:
             self.take()
             self.take("(")
-        self.metrics.append((self.take(), is_rate))
+        self.metrics.append((self.take(), is_rate, labels))
         self.take('{instance=~"$instance"}')
         if is_rate:
             self.take("[$__rate_interval]")
             self.take(")")
         self.take(")")
+        return labels
 
 
 def labels_of(text):
@@ -203,10 +234,10 @@ def check_dashboard(dashboard, text):
             except ValueError as error:
                 wrong.append(str(error))
                 continue
-            asked |= {name for name, _ in query.metrics}
-            wrong += [f"{name}: a rate of what is no counter, or the reverse" for name, is_rate in query.metrics
+            asked |= {name for name, *_ in query.metrics}
+            wrong += [f"{name}: a rate of what is no counter, or the reverse" for name, is_rate, _ in query.metrics
                       if name.endswith("_total") != is_rate]
-            wrong += [f"{name} has no {label}" for name, _ in query.metrics for label in query.labels
+            wrong += [f"{name} has no {label}" for name, _, labels in query.metrics for label in labels
                       if label not in there.get(name, ())]
             wrong += [f"{target['expr']}: {label} in its legend" for label in
                       re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]) if label not in query.labels]
