@@ -5,9 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +15,7 @@
 #include "helper/parser.h"
 #include "helper/parser_ask.h"
 #include "helper/spawn.h"
+#include "starve.h"
 
 #include <stacktap/unwind_table.h>
 
@@ -721,64 +720,28 @@ static void a_file_that_hangs_is_set_apart(void **state)
 	close(other_fd);
 }
 
-/* Keeps the calling process' CPU busy until it is killed, or that process has ended. */
-static pid_t start_spinning(void)
-{
-	const pid_t spinning = fork();
-
-	assert_true(spinning >= 0);
-	if (!spinning)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	while (!spinning)
-		;
-	return spinning;
-}
-
-/* The only CPU that this process and those which it starts then may use. */
-static void use_one_cpu(cpu_set_t *ret_before)
-{
-	cpu_set_t one;
-
-	assert_int_equal(sched_getaffinity(0, sizeof(*ret_before), ret_before), 0);
-	CPU_ZERO(&one);
-	for (int cpu = 0; cpu < CPU_SETSIZE && !CPU_COUNT(&one); cpu++)
-		if (CPU_ISSET(cpu, ret_before))
-			CPU_SET(cpu, &one);
-	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-}
-
 /* Nor is it set apart: what the parser has no CPU for says nothing of a file. */
 static void a_parser_without_a_cpu_accuses_no_file(void **state)
 {
-	static const struct sched_param idle;
 	const uint64_t before = helper().starved;
 	struct parser_stats stats;
 	struct object *object;
-	cpu_set_t cpus;
 	struct symtab *symtab;
-	pid_t spinning[3];
-	int fd, r;
+	int fd, r = 0;
 
 	(void)state;
 	object = open_object("/proc/self/exe", &fd);
-	use_one_cpu(&cpus);
+	starve_confine();
 	parser_free(parser);
 	assert_int_equal(parser_new(&parser), 0);
-	assert_int_equal(sched_setscheduler(pid(), SCHED_IDLE, &idle), 0);
-	for (size_t i = 0; i < ARRAY_SIZE(spinning); i++)
-		spinning[i] = start_spinning();
-	for (int i = 0; i < 100 && helper().starved == before; i++) {
+	starve_begin(pid());
+	for (int i = 0; i < 100 && (!r || r == -EAGAIN) && helper().starved == before; i++) {
 		r = parser_symtab(parser, object, fd, &reclaim, &symtab);
 		if (!r)
 			symtab_free(symtab);
-		else
-			assert_int_equal(r, -EAGAIN);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(spinning); i++) {
-		kill(spinning[i], SIGKILL);
-		waitpid(spinning[i], NULL, 0);
-	}
-	assert_int_equal(sched_setaffinity(0, sizeof(cpus), &cpus), 0);
+	starve_end();
+	assert_int_equal(r, -EAGAIN);
 	parser_stats(parser, &stats);
 	assert_int_equal(stats.set_apart, 0);
 	assert_true(stats.helper.starved > before);
