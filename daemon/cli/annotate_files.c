@@ -82,8 +82,8 @@ bool annotate_address(const struct debugfile *file, const struct hit *hit, uint6
 }
 
 /* From address *next on, which it moves on behind what was answered. */
-static int ask_frames(struct annotation *annotation, struct dwo_places *dwos, const uint64_t *addresses, uint32_t count,
-		      uint32_t *next, annotate_each_frame *each, void *ctx)
+static int ask_frames_once(struct annotation *annotation, struct dwo_places *dwos, const uint64_t *addresses, uint32_t count,
+			   uint32_t *next, annotate_each_frame *each, void *ctx)
 {
 	const struct debugfile *file = &annotation->debug;
 	static struct lines_answer answer;
@@ -108,6 +108,19 @@ static int ask_frames(struct annotation *annotation, struct dwo_places *dwos, co
 	}
 	if (!r)
 		index_cache_save(annotation->parser, file);
+	return r;
+}
+
+/* Without a CPU nothing is known of the file. */
+static int ask_frames(struct annotation *annotation, struct dwo_places *dwos, const uint64_t *addresses, uint32_t count,
+		      uint32_t *next, annotate_each_frame *each, void *ctx)
+{
+	unsigned int tries = PARSER_TRIES;
+	int r;
+
+	do
+		r = ask_frames_once(annotation, dwos, addresses, count, next, each, ctx);
+	while (parser_may_try_again(annotation->parser, r, &tries));
 	return r;
 }
 

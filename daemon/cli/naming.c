@@ -337,7 +337,7 @@ static int name_by(struct naming *naming, struct naming_outcome *outcome, const 
 
 	do
 		r = name_once(naming, outcome, file, dwos);
-	while (r == -EAGAIN && --tries);
+	while (parser_may_try_again(naming->parser, r, &tries));
 	return r;
 }
 

@@ -338,6 +338,7 @@ int helper_call(struct helper *helper, struct helper_call *call)
 	call->ret_fd = -1;
 	call->ret_bytes = 0;
 	call->ret_blame = 0;
+	call->ret_is_starved = false;
 	if (call->request_bytes > HELPER_BYTES_MAX)
 		return -E2BIG;
 	if (!helper->pid)
@@ -364,6 +365,7 @@ int helper_call(struct helper *helper, struct helper_call *call)
 	if (rest >= STARVED_PERCENT || r == -ECANCELED)
 		return r;
 	helper->stats.starved++;
+	call->ret_is_starved = true;
 	log_debug("%s: had no CPU for %u %% of its time", serve_name(helper->kind), CPU_WAIT_PERCENT - rest);
 	return -EAGAIN;
 }

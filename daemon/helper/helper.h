@@ -45,6 +45,7 @@ struct helper_call {
 	bool is_text;		/* up to @answer_bytes: *ret_bytes */
 	size_t ret_bytes;
 	unsigned int ret_blame;	/* percent of a death that the question is to blame for; 0: it did not end the helper */
+	bool ret_is_starved;	/* -EAGAIN, and it was asked: the helper had no CPU for it */
 	bool wants_fd;
 	bool may_lack_fd;	/* that it wants */
 	int ret_fd;		/* the caller's; -1 unless it wants one and there was no error, or it may lack */

@@ -107,7 +107,7 @@ int opener_space(struct opener *opener, struct mount_namespace_table *spaces, ui
 /* Has @fd, on device @dev, no name any more? False when that cannot be told. */
 bool opener_is_deleted(struct opener *opener, uint64_t dev, int fd);
 
-/* As process_scan(). */
+/* As process_scan(), but -EBUSY: not now, the next one may be. -EAGAIN: there is no opener, or it has had its time. */
 int opener_scan(struct opener *opener, uint32_t tgid, struct process_snapshot **ret_snapshot);
 
 /*

@@ -126,7 +126,8 @@ int opener_ask(struct opener *opener, const struct place *place, const char *wha
 	r = helper_call(opener->helper, call);
 	now = clock_monotonic();
 	is_slow = r != -EAGAIN && now - began > SLOW_NS;
-	if (r == -ETIMEDOUT || r == -EPIPE || is_slow)
+	/* whoever is to blame for an end, it was waited for */
+	if (call->ret_blame || r == -ETIMEDOUT || r == -EPIPE || is_slow)
 		credit_spend(&opener->patience, began, now);
 	/* who is held there does not answer however long it is waited for */
 	if (r == -ETIMEDOUT && is_cut && !helper_left_behind(opener->helper) && is_excused(opener, place))

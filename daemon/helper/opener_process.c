@@ -300,7 +300,7 @@ int opener_scan(struct opener *opener, uint32_t tgid, struct process_snapshot **
 	r = opener_ask(opener, &(struct place){ .tgid = tgid }, text, &call);
 	pthread_mutex_unlock(&opener->lock);
 	if (r < 0)
-		return r;
+		return call.ret_is_starved ? -EBUSY : r;
 	memfd = call.ret_fd;
 	if (call.ret_bytes < sizeof(scan))
 		return -EBADMSG;

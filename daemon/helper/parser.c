@@ -51,6 +51,11 @@ void parser_free(struct parser *parser)
 	free(parser);
 }
 
+bool parser_may_try_again(const struct parser *parser, int error, unsigned int *tries)
+{
+	return error == -EAGAIN && parser->is_starved && --*tries;
+}
+
 void parser_pay(struct parser *parser, uint32_t payer)
 {
 	parser->payer = payer;

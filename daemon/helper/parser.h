@@ -31,7 +31,7 @@ enum {
 	PARSER_SUM_MS = 500,		/* the same of one for a part of a file's CRC, which ends with its time, or */
 	PARSER_SUM_BYTES = 128 << 20,
 	PARSER_LINES_MS = 30000,	/* for a question about lines, of who waits for it */
-	PARSER_TRIES = 4,		/* of who waits, while the parser has no CPU: -EAGAIN */
+	PARSER_TRIES = 4,		/* of who waits, while the parser has no CPU */
 };
 
 struct parser;
@@ -45,6 +45,9 @@ struct parser_stats {
 
 int parser_new(struct parser **ret_parser);
 void parser_free(struct parser *parser);	/* NULL is fine */
+
+/* For who waits: the last question came to @error for want of a CPU, and some of *@tries, PARSER_TRIES at first, are left. */
+bool parser_may_try_again(const struct parser *parser, int error, unsigned int *tries);
 
 /* Who causes the questions which follow, 0: nobody; and what was taken of late, in ns. See resolve/payer.h. */
 void parser_pay(struct parser *parser, uint32_t payer);

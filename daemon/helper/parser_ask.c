@@ -5,6 +5,7 @@ int parser_ask(struct parser *parser, const struct object *object, struct helper
 {
 	int r;
 
+	parser->is_starved = false;
 	if (suspects_has(&parser->suspects, object))
 		return -ENOTRECOVERABLE;
 	/* between the questions that one makes, somebody may have come to be in a hurry */
@@ -12,6 +13,7 @@ int parser_ask(struct parser *parser, const struct object *object, struct helper
 		return -ETIME;
 	call->start_ms = parser_start_ms(parser);
 	r = helper_call(parser->helper, call);
+	parser->is_starved = call->ret_is_starved;
 	if (call->ret_blame)
 		suspects_accuse(&parser->suspects, object, r, call->ret_blame);
 	return r;

@@ -23,6 +23,7 @@ struct parser {
 	uint32_t payer;		/* who it is taken from */
 	const struct deadline *deadline;	/* of all questions, borrowed; NULL: none */
 	struct credit deaths;	/* by names */
+	bool is_starved;	/* the last question was not answered for want of a CPU */
 	uint64_t deferred;
 	struct suspects suspects;
 };

@@ -29,7 +29,7 @@ int parser_debug(struct parser *parser, const struct object *object, int fd, uin
 
 	do
 		r = parser_ask(parser, object, &call);
-	while (r == -EAGAIN && --tries);
+	while (parser_may_try_again(parser, r, &tries));
 	if (r < 0)
 		return r;
 	return ret_facts->segment_count <= LINES_SEGMENTS_MAX &&

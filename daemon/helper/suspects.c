@@ -4,7 +4,10 @@
 #include "base/log.h"
 #include "base/utf8.h"
 
-enum { BLAME_MAX = 100 * PARSER_DEATHS_MAX };
+enum {
+	BLAME_MAX = 100 * PARSER_DEATHS_MAX,
+	APART_MAX = SUSPECTS_MAX / 4 * 3,	/* the rest is for those that are not yet */
+};
 
 void stand_in_init(struct stand_in *stand_in, const struct object *object, enum suspect_part part)
 {
@@ -35,11 +38,34 @@ bool suspects_has(const struct suspects *suspects, const struct object *object)
 	return suspect && suspect->blame >= BLAME_MAX;
 }
 
+size_t suspects_set_apart(const struct suspects *suspects)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < SUSPECTS_MAX; i++)
+		count += suspects->all[i].blame >= BLAME_MAX;
+	return count;
+}
+
+/*
+ * In place of the next one that is not set apart: files that the parser dies of once each must not have one forgotten that it
+ * dies of whenever it is asked. Nor may those that are set apart leave too few places for others to become it.
+ */
+static struct suspect *new_suspect(struct suspects *suspects)
+{
+	const bool is_apart = suspects_set_apart(suspects) >= APART_MAX;
+	struct suspect *suspect;
+
+	do
+		suspect = &suspects->all[suspects->next++ % SUSPECTS_MAX];
+	while ((suspect->blame >= BLAME_MAX) != is_apart);
+	return suspect;
+}
+
 void suspects_accuse(struct suspects *suspects, const struct object *object, int error, unsigned int blame)
 {
 	const struct suspect *known = find(suspects, object);
-	struct suspect *suspect = known ? &suspects->all[known - suspects->all] :
-					  &suspects->all[suspects->next++ % SUSPECTS_MAX];
+	struct suspect *suspect = known ? &suspects->all[known - suspects->all] : new_suspect(suspects);
 	char path[200];
 	bool is_new;
 
@@ -57,13 +83,4 @@ void suspects_accuse(struct suspects *suspects, const struct object *object, int
 		 error == -EPIPE ? "crashed" : "did not come to an end");
 	log_warning("%s; it is not read again, and its frames stay without %s", suspects->last_set_apart,
 		    object->size >> SUSPECT_PART_SHIFT ? "what it has of source lines" : "names");
-}
-
-size_t suspects_set_apart(const struct suspects *suspects)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < SUSPECTS_MAX; i++)
-		count += suspects->all[i].blame >= BLAME_MAX;
-	return count;
 }

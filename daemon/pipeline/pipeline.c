@@ -65,7 +65,7 @@ static int merge_first(void *ctx, uint32_t tgid)
 	r = opener_scan(symbolizer_opener(pipeline->symbolizer), tgid, &snapshot);
 	/* a process that went away or may not be read is no failure of the scan */
 	if (r < 0) {
-		pipeline->wants_all |= r == -EAGAIN || r == -EPIPE;
+		pipeline->wants_all |= r == -EAGAIN || r == -EBUSY || r == -EPIPE;
 		return 0;
 	}
 	process_table_merge(drain_processes(pipeline->drain), snapshot);

@@ -63,7 +63,7 @@ static int send_each(void *ctx, uint32_t tgid)
 	r = opener_scan(symbolizer_opener(pipeline->symbolizer), tgid, &snapshot);
 	if (r == -EHOSTDOWN || r == -EBUSY || r == -EPIPE)
 		return send_unread(pipeline, tgid);
-	/* without an opener nothing is known of the rest either */
+	/* without an opener, or time for it, nothing is known of the rest either */
 	if (r == -EAGAIN)
 		return r;
 	/* a process that went away or may not be read is no failure of the scan */

@@ -12,8 +12,10 @@
 #include <sys/wait.h>
 
 #include "helper/opener.h"
+#include "helper/opener_ask.h"
 #include "process/details.h"
 #include "process/scan.h"
+#include "starve.h"
 
 enum { MANY = 2000 };
 
@@ -470,6 +472,40 @@ static void who_hangs_each_time_is_left_alone(void **state)
 	opener_until(opener, NULL);
 }
 
+/* What it does not say of a process for want of a CPU says nothing of the next one; and it was waited for in vain. */
+static void without_a_cpu_it_has_to_be_asked_again(void **state)
+{
+	struct process_snapshot *snapshot;
+	const pid_t pid = start_child(map_many);
+	struct opener_stats stats;
+	uint64_t before;
+	int r = 0, tries = 20;
+
+	(void)state;
+	opener_free(opener);
+	starve_confine();
+	assert_int_equal(opener_new(&opener), 0);
+	assert_int_equal(opener_scan(opener, (uint32_t)getpid(), &snapshot), 0);
+	process_snapshot_free(snapshot);
+	opener_stats(opener, &stats);
+	before = credit_left(&opener->patience, clock_monotonic());
+	starve_begin(stats.helper.pid);
+	while (!r && tries--) {
+		r = opener_scan(opener, (uint32_t)pid, &snapshot);
+		if (!r)
+			process_snapshot_free(snapshot);
+	}
+	starve_end();
+	assert_int_equal(r, -EBUSY);
+	opener_stats(opener, &stats);
+	assert_int_equal(stats.helper.starved, 1);
+	assert_int_equal(stats.helper.timeouts, 1);
+	assert_int_equal(stats.quarantined, 0);
+	assert_true(credit_left(&opener->patience, clock_monotonic()) + NSEC_PER_SEC < before);
+	stop_child(pid);
+	assert_int_equal(opener_scan(opener, (uint32_t)pid, &snapshot), -ESRCH);
+}
+
 /* Nothing is known of it then, so it is none without a program, or with the host's files. */
 static void a_process_without_an_answer_is_told_so(void **state)
 {
@@ -519,7 +555,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(who_hangs_each_time_is_left_alone), T(a_process_without_an_answer_is_told_so),
-		T(a_file_without_an_answer_is_not_gone),
+		T(a_file_without_an_answer_is_not_gone), T(without_a_cpu_it_has_to_be_asked_again),
 		T(a_process_is_one_question), T(roots_are_told_apart), T(a_user_is_the_effective_one),
 		T(a_process_has_a_number_in_its_own_namespace), T(what_hangs_is_asked_for_apart),
 		T(what_hangs_beside_a_program_is_its_users_alone), T(what_a_program_tells_is_an_object_file),
