@@ -32,7 +32,7 @@ struct slice {
 };
 
 #ifdef CONFIG_X86_64
-/* by copy_from_user_nmi(), because only that checks that CR3 is current's mm */
+/* by copy_from_user_nmi(), because only that checks that the loaded mm is current's */
 static bool slice_admit(u64 address)
 {
 	u64 probe;

@@ -88,7 +88,7 @@ u8 st_stack_admit_user(struct stacktap_stack *stack)
 
 	if (!fp || fp % sizeof(long) || fp >= FRAME_LIMIT)
 		return STACKTAP_END_BAD_FRAME;
-	/* the first read is by copy_from_user_nmi(), because only that checks that CR3 is current's mm */
+	/* by copy_from_user_nmi(), because only that checks that the loaded mm is current's */
 	return copy_from_user_nmi(&probe, (void __user *)fp, sizeof(probe)) ?
 		STACKTAP_END_UNREADABLE : STACKTAP_END_NONE;
 }

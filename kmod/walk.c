@@ -17,7 +17,7 @@ enum {
 
 struct walk_memory {
 	u32 stamp;		/* for the tables that are hit */
-	bool is_admitted;	/* copy_from_user_nmi() found CR3 to be current's mm */
+	bool is_admitted;	/* copy_from_user_nmi() found current's mm loaded */
 	bool is_hooked;		/* each frame may be the last */
 	unsigned long mask;	/* of the user's half, to the end of the page behind it */
 	u64 missing;		/* the last address that could not be read */
@@ -26,7 +26,7 @@ struct walk_memory {
 };
 
 #ifdef CONFIG_X86_64
-/* by copy_from_user_nmi(), because only that checks that CR3 is current's mm */
+/* by copy_from_user_nmi(), because only that checks that the loaded mm is current's */
 static noinline int walk_read_first(struct walk_memory *memory, const u64 __user *p, u64 *ret_value)
 {
 	if (copy_from_user_nmi(ret_value, p, sizeof(*p)))
@@ -64,7 +64,10 @@ unreadable:
 	return -EFAULT;
 }
 
-/* With a read at @sp, so that those of frames need no check; where that faults the first of these checks. */
+/*
+ * The read that checks is one at @sp, so that those of frames need not. Where it faults, these go by
+ * walk_read_first() until one does not.
+ */
 static void walk_admit(struct walk_memory *memory, u64 sp)
 {
 	u64 probe;

@@ -136,7 +136,7 @@ static void test_found_again(void **state _unused_)
 		for (size_t n = 0; n < ARRAY_SIZE(offsets); n++) {
 			struct jitter jitter;
 			uint64_t next;
-				double exact;
+			double exact;
 
 			jitter_begin(&jitter, periods[i], n);
 			jitter_place(&jitter, periods[i], offsets[n]);
