@@ -182,6 +182,25 @@ class Guest:
                    "the reader got what was recorded and knows what was lost")
         return counts
 
+    def listen(self, path, *options):
+        """`stacktap events` into the file at @path, which has something from before this returns: what happens
+        from then on is told. Not into a pipe, which takes no more than it has room for while nobody reads."""
+        with open(path, "w", encoding="ascii") as f:
+            child = self.start(f"{OPT}/bin/stacktap", "events", *options, stdout=f)
+
+        def hears():
+            # a session that comes and goes
+            os.close(os.open("/dev/stacktap", os.O_RDWR))
+            return os.path.getsize(path) or child.poll() is not None
+        self.until(hears, 30, "events of a session")
+        return child
+
+    def heard(self, child, path):
+        """End what listen() began. Returns the lines."""
+        _, err = self.stop(child)
+        self.ok(child.returncode == 0 and not err, "events end well and miss none", err)
+        return read(path).splitlines()
+
     def stop(self, child, how=signal.SIGTERM, timeout=60):
         """Signal, wait, and hand back (stdout, stderr)."""
         if child.poll() is None:

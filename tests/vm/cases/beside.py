@@ -161,8 +161,7 @@ def guest(t):
     event = "cycles" if t.arch == "arm64" else "cpu-clock"
     alone = stats(t, event)
     burner = t.start(images.IMAGES, "after_exec", 10000000)
-    with open("/tmp/events", "w", encoding="ascii") as f:
-        events = t.start("/opt/stacktap/bin/stacktap", "events", "--json", stdout=f)
+    events = t.listen("/tmp/events", "--json")
     rates = [statistics.median(alone[1])] + (disturbed(t, event) if "nmi" in os.uname().release else [])
     child, session = t.record("ours.otlp", "-a", "-F", RATE, "-e", event, "-e", "page-faults", "-c", 100)
 
@@ -196,9 +195,8 @@ def guest(t):
     if event == "cycles":
         crowd(t, session, event)
     counts = t.accounts(child, session)
-    t.stop(events)
-    with open("/tmp/events", encoding="ascii") as f:
-        announced(t, [e for e in map(json.loads, f) if e["session"] == session], counts)
+    told = map(json.loads, t.heard(events, "/tmp/events"))
+    announced(t, [e for e in told if e["session"] == session], counts)
     t.stop(burner)
 
 

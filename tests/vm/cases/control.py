@@ -6,7 +6,7 @@ import time
 
 
 def guest(t):
-    events = t.start("/opt/stacktap/bin/stacktap", "events", "--json")
+    events = t.listen("/tmp/events", "--json")
     # its first thread, the one with the process' number, does nothing
     program = t.start("/opt/stacktap/workload/deep", 5, 3600, "thread")
     other = t.start("/opt/stacktap/workload/zero_reader", 3600)
@@ -38,8 +38,8 @@ def guest(t):
          "a rate of 10^9 is refused with the limit", refused.stderr)
     out, err = t.stop(record, 2)
     t.ok(record.returncode == 0, "record ends well", out + err)
-    out, _ = t.stop(events, 2)
-    kinds = [json.loads(line)["event"] for line in out.splitlines() if line.startswith("{")]
+    told = map(json.loads, t.heard(events, "/tmp/events"))
+    kinds = [event["event"] for event in told if event["session"] == session]
     for kind in ("session-created", "session-started", "session-changed", "session-stopped",
                  "session-destroyed"):
         t.ok(kind in kinds, f"the event {kind} was announced ({kinds})")

@@ -95,7 +95,7 @@ def guest(t):
     before = read(MAX_RATE)
     t.run("ip", "link", "set", "lo", "up")
     sender = t.start("python3", "-c", SENDER)
-    events = t.start("/opt/stacktap/bin/stacktap", "events", "--json")
+    events = t.listen("/tmp/events", "--json")
     free, free_id = t.record("free.otlp", "-a", "-e", "cpu-clock", "-F", OTHER_RATE, "--budget-ns", 0)
     rich, rich_id = t.record("rich.otlp", "-a", "-e", "cpu-clock", "-F", OTHER_RATE, "--budget-ns",
                               1000000 * SLOW)
@@ -127,8 +127,7 @@ def guest(t):
                 f"a budget of {session_of(t, number)['budget_ns']} ns is never exceeded")
         t.accounts(other, number)
     refused(t)
-    out, _ = t.stop(events, 2)
-    told = [(e["event"], e.get("count", 0)) for e in map(json.loads, out.splitlines())
+    told = [(e["event"], e.get("count", 0)) for e in map(json.loads, t.heard(events, "/tmp/events"))
             if e["session"] == session and e["event"] in ("degraded", "recovered")]
     t.equal(told, [("degraded", step) for step in range(1, STEPS + 1)] +
             [("recovered", step) for step in range(STEPS - 1, -1, -1)],

@@ -38,9 +38,7 @@ def comers_end(t, comers, kept):
     t.equal(sorted(s["id"] for s in t.json("status")["sessions"]), sorted(kept), "and none is left")
 
 
-def announced(t, session, downs, counts):
-    with open("/tmp/events", encoding="ascii") as f:
-        told = [event for event in map(json.loads, f) if event["session"] == session]
+def announced(t, told, downs, counts):
     for kind in ("cpu-offline", "cpu-online"):
         t.equal(sum(event["count"] for event in told if event["event"] == kind), downs,
                 f"{kind} is announced each time")
@@ -53,9 +51,7 @@ def announced(t, session, downs, counts):
 def guest(t):
     burners = [t.start("/opt/stacktap/workload/deep", 5, 60) for _ in range(3)]
     cpu_online(SMP - 1, 0)
-    # in a file: while nobody reads a pipe it takes no more than it has room for
-    with open("/tmp/events", "w", encoding="ascii") as f:
-        events = t.start("/opt/stacktap/bin/stacktap", "events", "--json", stdout=f)
+    events = t.listen("/tmp/events", "--json")
     record = t.record("hotplug.otlp", "-a", "-F", 199, "-e", "cycles", "-e", "page-faults", "-c", 100)
     cpu_online(SMP - 1, 1)
     # often enough that some overflows come on a CPU's way down; what it records is of no interest
@@ -76,8 +72,8 @@ def guest(t):
     t.equal({cpu["cpu"]: cpu["offlines"] for cpu in status["cpus"]}, downs,
             "status tells of each CPU how often it left")
     counts = t.accounts(*frequent)
-    t.stop(events)
-    announced(t, frequent[1], sum(downs.values()), counts)
+    told = map(json.loads, t.heard(events, "/tmp/events"))
+    announced(t, [e for e in told if e["session"] == frequent[1]], sum(downs.values()), counts)
     t.note(f"{sum(c['lost']['offline'] for c in counts)} of {sum(c['calls'] for c in counts)} "
            "overflows came on a CPU's way down")
     time.sleep(4)

@@ -21,12 +21,27 @@ def before(t):
     kmodtest.before(t)
 
 
+def announced(t, events):
+    """Of the session that had a burst in the end: what it lost, by reason, and before it stopped."""
+    told = {}
+    for event in events:
+        told.setdefault(event["session"], []).append(event)
+    burst = next((own for own in told.values() if any(e["event"] == "loss" and e["lost"]["stash-full"] for e in own)), [])
+    lost = {reason: [i for i, e in enumerate(burst) if e["event"] == "loss" and e["lost"][reason]]
+            for reason in ("stash-full", "reentry", "offline")}
+    stopped = [i for i, e in enumerate(burst) if e["event"] == "session-stopped"]
+    for reason, places in lost.items():
+        t.ok(places, f"it is announced what was lost to {reason}", burst[-5:])
+    # while CPUs come and go, then in the burst; offline losses are told with the next ones, or at the end
+    t.ok(lost["offline"] and lost["stash-full"] and lost["offline"][0] <= lost["stash-full"][-1] and stopped and
+         lost["stash-full"][-1] < stopped[-1], "in the order in which it happened, and before the session stops",
+         (lost, stopped))
+
+
 def guest(t):
     t.load_module(f"{FOLDER}/stacktap.ko")
     t.run("insmod", f"{FOLDER}/stacktap_nmi.ko")
-    # in a file: while nobody reads a pipe it takes no more than it has room for
-    with open("/tmp/events", "w", encoding="ascii") as f:
-        events = t.start("/opt/stacktap/bin/stacktap", "events", "--json", stdout=f)
+    events = t.listen("/tmp/events", "--json")
     result = t.run("/opt/stacktap/kmodtest", "nmi", timeout=800, check=False,
                    env={**os.environ, **kmodtest.settings(t)})
     print(result.stdout, flush=True)
@@ -37,11 +52,7 @@ def guest(t):
         elif line.startswith("# "):
             t.note(line)
     t.ok(result.returncode == 0, "kmodtest ends well", result.stdout[-2000:] + result.stderr)
-    t.stop(events)
-    with open("/tmp/events", encoding="ascii") as f:
-        losses = [event["lost"] for event in map(json.loads, f) if event["event"] == "loss"]
-    for reason in ("stash-full", "reentry", "offline"):
-        t.ok(any(lost[reason] for lost in losses), f"it is announced what was lost to {reason}", losses[-3:])
+    announced(t, [json.loads(line) for line in t.heard(events, "/tmp/events")])
     kmodtest.run_loaded(t, "in-place")
     t.run("rmmod", "stacktap_nmi")
     t.run("rmmod", "stacktap")

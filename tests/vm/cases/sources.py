@@ -66,14 +66,13 @@ def frequency(t):
 
 def stand_in(t):
     """Where there is no PMU cpu-clock stands in for cycles: announced, and status tells the reason."""
-    events = t.start("/opt/stacktap/bin/stacktap", "events", "--json")
+    events = t.listen("/tmp/events", "--json")
     child, session = t.record("fallback.otlp", "-a", "-F", 97, "-e", "page-faults", "-c", 50, "-e", "cycles")
     source = sources_of(t, session)[1]
     counts = {c["cpu"]: (c["event"], c["fallback_errno"]) for c in t.counts(session) if c["source"] == 1}
     said = t.stacktap("status").stdout
     t.accounts(child, session)
-    out, _ = t.stop(events)
-    told = [(e["source"], e.get("errno_name")) for e in map(json.loads, out.splitlines())
+    told = [(e["source"], e.get("errno_name")) for e in map(json.loads, t.heard(events, "/tmp/events"))
             if e["session"] == session and e["event"] == "fallback" and e["cpu"] in counts]
     t.equal((source["fallback_errno"], source["fallback_errno_name"], source["fallback_cpus"]),
             (2, "ENOENT", len(counts)), "status tells why cpu-clock stands in, and on how many CPUs")

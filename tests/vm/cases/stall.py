@@ -47,7 +47,7 @@ class Watch:
 
 def guest(t):
     burners = [t.start("/opt/stacktap/workload/deep", 5, 900) for _ in range(SMP)]
-    events = t.start("/opt/stacktap/bin/stacktap", "events", "--json")
+    events = t.listen("/tmp/events", "--json")
     record = t.record("stall.otlp", "-a", "-e", "cycles", "-c", PERIOD, "--call-graph", "fp")
 
     def stalled():
@@ -70,8 +70,7 @@ def guest(t):
     t.accounts(*record)
     for burner in burners:
         t.stop(burner)
-    out, _ = t.stop(events)
-    told = [e for e in map(json.loads, out.splitlines())
+    told = [e for e in map(json.loads, t.heard(events, "/tmp/events"))
             if e["session"] == record[1] and e["event"] == "stall"]
     t.ok(sum(e["count"] for e in told) == mended and all(e["source"] == 0 for e in told),
          "a counter re-armed is announced", told)

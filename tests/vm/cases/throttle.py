@@ -44,9 +44,7 @@ def guest(t):
                 f"[unwind]\ntables = no\n[store]\ndirectory = {t.path('store')}\n")
     burners = [t.start("taskset", "-c", cpu, "/opt/stacktap/workload/deep", 5, 600)
                for cpu in range(SMP)]
-    # in a file: while nobody reads a pipe it takes no more than it has room for
-    with open("/tmp/events", "w", encoding="ascii") as f:
-        events = t.start("/opt/stacktap/bin/stacktap", "events", "--json", stdout=f)
+    events = t.listen("/tmp/events", "--json")
     daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/throttle.conf")
     session = t.until(lambda: [s["id"] for s in t.json("status")["sessions"]
                                if s["state"] == "running"], 60, "a session")[0]
@@ -71,8 +69,7 @@ def guest(t):
     t.ok(t.comes_to(lambda: in_stream() == counted),
          f"in the end the stream has told of all {counted} times ({in_stream()})")
     t.stop(daemon)
-    t.stop(events)
-    told = [e for e in map(json.loads, read("/tmp/events").splitlines())
+    told = [e for e in map(json.loads, t.heard(events, "/tmp/events"))
             if e["session"] == session and e["event"] == "throttle"]
     t.ok(told and all(0 <= e["cpu"] < SMP and e["source"] == 0 for e in told),
          "it is announced with CPU and source", told)
