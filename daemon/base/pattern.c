@@ -262,13 +262,13 @@ static bool write_times(struct parser *parser, size_t start, unsigned int least,
 static bool parse_braces(struct parser *parser, unsigned int *ret_least, unsigned int *ret_most)
 {
 	if (!parse_number(parser, ret_least))
-		return fail(parser, "not a repeat count up to 255: use {n}, {n,} or {n,m}");
+		return fail(parser, "invalid repeat count: use {n}, {n,} or {n,m} with numbers up to 255");
 	*ret_most = *ret_least;
 	if (*parser->at == ',') {
 		parser->at++;
 		*ret_most = 0;
 		if (*parser->at != '}' && (!parse_number(parser, ret_most) || !*ret_most))
-			return fail(parser, "not a repeat count up to 255: use {n}, {n,} or {n,m}");
+			return fail(parser, "invalid repeat count: use {n}, {n,} or {n,m} with numbers up to 255");
 	} else if (!*ret_least) {
 		return fail(parser, "{0} repeats nothing");
 	}

@@ -15,8 +15,8 @@
 static const char help[] =
 	"usage: stacktap convert [OPTION...] -o OUTPUT [FILE]\n\n"
 	"Writes one event of a file of OTLP profiles (default: stacktap.otlp; - is\n"
-	"standard input) in the format of another tool, and says what that has no place\n"
-	"for.\n\n"
+	"standard input) in the format of another tool, and prints what that format\n"
+	"cannot hold.\n\n"
 	"  pprof        .pb.gz .pprof .pgo       go tool pprof, go build -pgo, others\n"
 	"  folded       .folded .collapsed .txt  a stack per line, for flamegraph.pl\n"
 	"  speedscope   .speedscope.json         speedscope.app\n"
@@ -28,9 +28,9 @@ static const char help[] =
 	"Output:\n"
 	"  -o, --output OUTPUT     - is standard output\n"
 	"  -f, --format FORMAT     default: by how OUTPUT ends\n"
-	"      --value WHICH       samples (default) or weight, where a format has one\n"
-	"                          value alone\n"
-	"      --json              say as JSON what was written\n"
+	"      --value WHICH       samples (default) or weight, for formats with only\n"
+	"                          one value\n"
+	"      --json              print what was written as JSON\n"
 	"  -h, --help\n\n"
 	SELECT_HELP;
 

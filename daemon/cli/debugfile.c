@@ -139,7 +139,7 @@ static const char *in_words(int error)
 	case -ETIME:
 		return "it takes too long to read";
 	case -EAGAIN:
-		return "the parser cannot be started, or this host is so busy that it has no CPU";
+		return "the parser cannot be started, or got no CPU on this busy host: try again";
 	case -ENOMEM:
 		return "it needs more memory than the parser may take";
 	case -EFBIG:

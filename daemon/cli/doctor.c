@@ -95,7 +95,7 @@ static void print_text(const struct doctor_report *report)
 	       report->problems == 1 ? "" : "s", report->warnings,
 	       report->warnings == 1 ? "" : "s", report->unknown,
 	       report->problems ? "stacktap cannot work here as it is" :
-	       report->unknown ? "nothing that is known keeps stacktap from working" :
+	       report->unknown ? "nothing that could be checked keeps stacktap from working" :
 				"nothing keeps stacktap from working");
 }
 

@@ -31,7 +31,7 @@ static const struct command {
 	const char *help;	/* one line */
 } commands[] = {
 	{ GROUP_READING, "record", record_run, "sample and write an OTLP profile" },
-	{ GROUP_READING, "top", top_run, "print the hottest functions of right now" },
+	{ GROUP_READING, "top", top_run, "show the hottest functions right now" },
 	{ GROUP_READING, "report", report_run, "print the hottest functions of an OTLP profile" },
 	{ GROUP_READING, "flamegraph", flamegraph_run,
 	  "draw an OTLP profile as an HTML page or an SVG picture" },

@@ -234,7 +234,7 @@ const char *naming_failure(int error)
 	case -ETIME:
 		return "it takes too long to read";
 	case -EAGAIN:
-		return "the parser cannot be started, or this host is so busy that it has no CPU";
+		return "the parser cannot be started, or got no CPU on this busy host: try again";
 	case -EUCLEAN:
 		return "it has relocations that are damaged, or of an unknown type";
 	case -EFBIG:

@@ -43,14 +43,14 @@ enum {
 	"      --service NAME      of this service\n"                                              \
 	"      --cgroup PATH       of this cgroup and those below it\n"                            \
 	"      --event NAME        of this event, if several were recorded\n"                      \
-	"      --from T, --to T    from and before: 2.5, 500ms, 1m after the recording\n"          \
-	"                          began, a date (2026-11-23T14:00:05Z), or @SECONDS\n"            \
-	"                          since 1970\n"                                                   \
+	"      --from T, --to T    from T on, and before T: 2.5, 500ms, 1m after the\n"            \
+	"                          recording began, a date (2026-11-23T14:00:05Z), or\n"           \
+	"                          @SECONDS since 1970\n"                                          \
 	"      --since TIME        of the last 10s, 500ms, 1m\n"                                   \
-	"      --no-inline         what is inlined into a function counts as that\n"               \
-	"                          function itself\n"                                              \
-	"      --inline            it has frames of its own, where they are known\n"               \
-	"                          (default)\n"
+	"      --no-inline         count inlined functions as the function that they are\n"        \
+	"                          inlined into\n"                                                 \
+	"      --inline            show inlined functions as frames, where they are\n"             \
+	"                          known (default)\n"
 
 /* One of these options, as getopt_long() returned it: CLI_OK, or says what is wrong. */
 int select_parse(int option, const char *argument, struct selection *selection);

@@ -19,11 +19,10 @@ static const char help[] =
 	"SIGINT or SIGTERM. Prints the address to open.\n\n"
 	"Serving:\n"
 	"  -l, --listen ADDRESS    [HOST:]PORT of the loopback interface, or the path of\n"
-	"                          a unix socket (default: localhost:0, a port that is\n"
-	"                          free)\n"
-	"      --json              say the address as JSON\n"
+	"                          a unix socket (default: localhost:0, a free port)\n"
+	"      --json              print the address as JSON\n"
 	"  -h, --help\n\n"
-	"What is selected here is shown unless a query selects otherwise.\n\n"
+	"These select what is shown; a query can override them.\n\n"
 	SELECT_HELP;
 
 struct options {

@@ -146,7 +146,7 @@ void check_fallback(struct doctor *doctor)
 	    first->cpus == 1 ? "" : "s", strerror((int)first->error), name_of_errno(first->error),
 	    more);
 	if (!doctor->has_pmu)
-		remedy(doctor, "see pmu; `stacktap record -e cpu-clock' needs no PMU");
+		remedy(doctor, "see the line pmu; `stacktap record -e cpu-clock' needs no PMU");
 	else if (first->error == EBUSY || first->error == ENOSPC)
 		remedy(doctor, "end who holds the counters, such as perf stat or the NMI watchdog "
 		       "(sysctl kernel.nmi_watchdog=0): it has them back within some 64 s then, or at "

@@ -214,7 +214,7 @@ void check_lockdown(struct doctor *doctor)
 		say(doctor, DOCTOR_OK, "none");
 		break;
 	case LOCKDOWN_INTEGRITY:
-		say(doctor, DOCTOR_OK, "integrity: a signed module is not restricted by it");
+		say(doctor, DOCTOR_OK, "integrity: does not restrict a signed module");
 		break;
 	case LOCKDOWN_CONFIDENTIALITY:
 		say(doctor, DOCTOR_WARNING, "confidentiality: no unwind tables and no stack slices, so "

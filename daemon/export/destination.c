@@ -334,7 +334,7 @@ static bool try_send(struct destination *destination, const struct body *body, u
 		destination->failures++;
 		return false;
 	case HTTP_UNCONFIRMED:
-		complain(&destination->complaints, "does not say that it took a payload, which is not sent again", &answer);
+		complain(&destination->complaints, "did not confirm a payload, which is not sent again", &answer);
 		destination->stats.payloads_unconfirmed++;
 		destination->stats.samples_unconfirmed += body->samples;
 		backoff_end(&destination->backoff);

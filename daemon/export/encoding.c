@@ -30,7 +30,7 @@ bool encoding_learn(struct encoding *encoding, enum compression compression, con
 	if (!refuses_zstd(encoding, answer))
 		return true;
 	if (encoding->compression == COMPRESSION_ZSTD)
-		log_warning("the receiver%s%s takes no zstd (%s): payloads are sent with gzip from now on; set "
+		log_warning("the receiver%s%s does not accept zstd (%s): payloads are sent with gzip from now on; set "
 			    "compression = gzip", *encoding->name ? " " : "", encoding->name, answer->text);
 	encoding->compression = COMPRESSION_GZIP;
 	return false;

@@ -465,7 +465,7 @@ static void judge_http(const struct http *http, struct http_answer *answer)
 	if (answer->result == HTTP_ACCEPTED && is_page(http)) {
 		answer->result = HTTP_RETRY;
 		answer->is_bad = true;
-		snprintf(answer->text, sizeof(answer->text), "HTTP %ld with a page, not OTLP's answer: "
+		snprintf(answer->text, sizeof(answer->text), "HTTP %ld with a page, not an OTLP response: "
 			 "is the endpoint's path right? It ends in /%s with most receivers", answer->status,
 			 http->of->http_path);
 	} else if (answer->result == HTTP_ACCEPTED) {
@@ -473,7 +473,7 @@ static void judge_http(const struct http *http, struct http_answer *answer)
 			read_success(http, answer);
 		if (answer->is_bad) {
 			answer->result = HTTP_UNCONFIRMED;
-			snprintf(answer->text, sizeof(answer->text), "HTTP %ld with a body that is not OTLP's answer",
+			snprintf(answer->text, sizeof(answer->text), "HTTP %ld with a body that is not an OTLP response",
 				 answer->status);
 		}
 	} else if (answer->result != HTTP_ACCEPTED) {
@@ -539,7 +539,7 @@ static void judge_grpc(const struct http *http, struct http_answer *answer)
 		read_grpc_success(http, answer);
 		if (answer->is_bad) {
 			answer->result = HTTP_UNCONFIRMED;
-			snprintf(answer->text, sizeof(answer->text), "gRPC 0 OK with a message that is not OTLP's answer");
+			snprintf(answer->text, sizeof(answer->text), "gRPC 0 OK with a message that is not an OTLP response");
 		}
 		return;
 	}

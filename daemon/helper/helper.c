@@ -366,7 +366,7 @@ int helper_call(struct helper *helper, struct helper_call *call)
 		return r;
 	helper->stats.starved++;
 	call->ret_is_starved = true;
-	log_debug("%s: had no CPU for %u %% of its time", serve_name(helper->kind), CPU_WAIT_PERCENT - rest);
+	log_debug("%s: waited for a CPU for %u %% of its time", serve_name(helper->kind), CPU_WAIT_PERCENT - rest);
 	return -EAGAIN;
 }
 

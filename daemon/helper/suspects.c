@@ -80,7 +80,7 @@ void suspects_accuse(struct suspects *suspects, const struct object *object, int
 		return;
 	utf8_copy(path, sizeof(path), object->path);
 	snprintf(suspects->last_set_apart, sizeof(suspects->last_set_apart), "%s: the parser %s", path,
-		 error == -EPIPE ? "crashed" : "did not come to an end");
+		 error == -EPIPE ? "crashed" : "did not finish");
 	log_warning("%s; it is not read again, and its frames stay without %s", suspects->last_set_apart,
 		    object->size >> SUSPECT_PART_SHIFT ? "what it has of source lines" : "names");
 }

@@ -486,7 +486,7 @@ static void on_fallback(struct drain *drain, uint32_t cpu, const struct stacktap
 	told->fallen_back ^= (uint8_t)(1u << config->source);
 	if (!has_fallen_back) {
 		if (!--*now)
-			log_info("%s: counted by %s again, on CPU %u last; the fallback was cpu-clock",
+			log_info("%s: using %s again on all CPUs (CPU %u was the last); the fallback to cpu-clock is over",
 				 profile->source, profile->event, cpu);
 		return;
 	}

@@ -416,11 +416,11 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	if (config->budget_ns && config_budget(config, &budget_ns) < 0)
 		return fail_invalid(error, error_size,
 				    "budget_ns is a number of ns below 2^32, or empty for "
-				    "the module's own, not `%s'", config->budget_ns);
+				    "the module's default, not `%s'", config->budget_ns);
 	if (config->ceiling && !percent_parse(config->ceiling, &permille))
 		return fail_invalid(error, error_size,
 				    "ceiling is a percentage from 0 to 100 with at most one "
-				    "decimal, or empty for the module's own, not `%s'", config->ceiling);
+				    "decimal, or empty for the module's ceiling alone, not `%s'", config->ceiling);
 	if (config->kernel_suffix && strlen(config->kernel_suffix) >= ENCODE_MAX_SUFFIX)
 		return fail_invalid(error, error_size, "kernel_suffix has %d bytes at most",
 				    ENCODE_MAX_SUFFIX - 1);

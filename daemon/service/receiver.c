@@ -37,8 +37,8 @@ int receiver_init(struct receiver *receiver, const char *name, char *error, size
 
 	if (!*name || strlen(name) > RECEIVER_NAME_MAX || name[strspn(name, letters)] || !strcmp(name, "export"))
 		return fail_invalid(error, error_size,
-				    "`%.40s' is no name of a destination: use 1 to %d letters, digits, - "
-				    "or _, and not `export'", name, RECEIVER_NAME_MAX);
+				    "`%.40s' is not a valid destination name: use 1 to %d letters, digits, - "
+				    "or _, but not `export'", name, RECEIVER_NAME_MAX);
 	copy = strdup(name);
 	if (!copy || asprintf(&directory, "/var/lib/stacktap/spool-%s", name) < 0) {
 		free(copy);

@@ -203,11 +203,11 @@ static void say_what_runs(const struct daemon *daemon)
 
 	service_destinations(daemon->service, &receivers);
 	/* CONFIG records say what counts, see pipeline/drain.c */
-	log_info("session %" PRIu64 ": %s%s at %" PRIu64 " %s asked for; profiles go to %s%s",
+	log_info("session %" PRIu64 ": requested %s%s at %" PRIu64 " %s; profiles go to %s%s",
 		 service_session_id(daemon->service), config->events[0],
 		 config->event_count > 1 ? " and others" : "",
 		 config->period ? config->period : config->rate_hz,
-		 config->period ? "events a sample" : "Hz",
+		 config->period ? "events per sample" : "Hz",
 		 endpoint ? endpoint : service_store(daemon->service),
 		 receivers > 1 ? " and others" : "");
 }

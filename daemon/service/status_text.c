@@ -145,7 +145,7 @@ static const struct status_line export_lines[] = {
 	  .values = { C(EXPORTER_payloads_sent), C(EXPORTER_payloads_stored), C(EXPORTER_payloads_waiting),
 		      C(EXPORTER_payloads_dropped), C(EXPORTER_retries) } },
 	{ .group = GROUP_EXPORTER,
-	  .text = "  not confirmed, as the answer was not OTLP: {} payloads with {} samples, not sent again",
+	  .text = "  not confirmed, as the response was not OTLP: {} payloads with {} samples, not sent again",
 	  .when = { C(EXPORTER_payloads_unconfirmed) },
 	  .values = { C(EXPORTER_payloads_unconfirmed), C(EXPORTER_samples_unconfirmed) } },
 	{ .group = GROUP_DESTINATION,

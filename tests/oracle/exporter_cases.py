@@ -72,8 +72,8 @@ def drive(program, url, count, run_ms, **options):
     stats = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     stats = {name: value if name == "last_error" else int(value) for name, value in stats.items()}
     stats["warnings"] = sum(done.stderr.count(f"the receiver {what}")
-                            for what in ("did not take", "refused", "does not say that it took"))
-    stats["no_zstd"] = done.stderr.count("takes no zstd")
+                            for what in ("did not take", "refused", "did not confirm"))
+    stats["no_zstd"] = done.stderr.count("does not accept zstd")
     return stats
 
 
@@ -167,7 +167,7 @@ def scripted(program, directory):
     played(program, directory, "partial success", "partial:rejected=3,partial-warning", 2,
            expected(2, 0, retries=0, partial_rejected=3, partial_warnings=1), [200, 200])
     played(program, directory, "garbage in a 200 is no acceptance, nor sent again, and is said once", "garbage*3", 3,
-           unconfirmed(0, 3, warnings=1, last_error="HTTP 200 with a body that is not OTLP's answer"), [200] * 3)
+           unconfirmed(0, 3, warnings=1, last_error="HTTP 200 with a body that is not an OTLP response"), [200] * 3)
     played(program, directory, "and is over with the next that is taken", "garbage,ok", 2,
            unconfirmed(1, 1, last_error=""), [200] * 2)
     played(program, directory, "a page in a 200 is no answer", "page*2", 1,
@@ -411,7 +411,7 @@ def over_grpc(program, directory):
              expected(0, 1, retries=0, last_error="gRPC 3 INVALID_ARGUMENT: süß?%"), 0),
             ("partial success", b"\x0a\x06\x08\x02\x12\x02no", expected(1, 0, partial_rejected=2, last_error="no"), 0),
             ("garbage in an answer that is well is no acceptance", b"\xff\xff\xff",
-             unconfirmed(0, 1, last_error="gRPC 0 OK with a message that is not OTLP's answer"), 0)):
+             unconfirmed(0, 1, last_error="gRPC 0 OK with a message that is not an OTLP response"), 0)):
         server, port, _, _ = grpc_server("127.0.0.1:0", [answer])
         stats = drive(program, url(port), 1, 8000, grpc=1)
         server.stop(0)

@@ -256,8 +256,8 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[metrics]\npush_endpoint = a:4318\n", 0, "push_endpoint must begin with http://");
 	assert_refused("[metrics]\npush_headers = a\n", 0, "push_headers are not of the form");
 	assert_refused("[metrics]\npush_seconds = 0\n", 2, "push_seconds");
-	assert_refused("[destination a b]\nendpoint = http://a\n", 1, "`a b' is no name of a destination");
-	assert_refused("[destination export]\nendpoint = http://a\n", 1, "and not `export'");
+	assert_refused("[destination a b]\nendpoint = http://a\n", 1, "`a b' is not a valid destination name");
+	assert_refused("[destination export]\nendpoint = http://a\n", 1, "but not `export'");
 	assert_refused("[destination a]\nrate = 1\n", 2, "no option `rate' in section [destination a]");
 	assert_refused("[destination a]\nunnamed = never\n", 2, "unnamed is empty, address or range, not `never'");
 	assert_refused("[destination a]\n", 0, "[destination a] has no endpoint");

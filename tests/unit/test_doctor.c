@@ -480,7 +480,7 @@ static void test_fallback(void **state _unused_)
 	expect("fallback", DOCTOR_WARNING, "; there are 3 such sources", "perf list");
 	input.fallback.error = ENOENT;
 	remove_file("sys/bus/event_source/devices/cpu");
-	expect("fallback", DOCTOR_WARNING, "(ENOENT)", "see pmu");
+	expect("fallback", DOCTOR_WARNING, "(ENOENT)", "see the line pmu");
 }
 
 static void test_nmi_watchdog(void **state _unused_)

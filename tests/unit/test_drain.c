@@ -728,7 +728,7 @@ static void test_a_fallback_is_told_once(void **state _unused_)
 		/* as it is told anew with a degraded rate */
 		assert_string_equal(log_of_config(1, ENOENT), "");
 		assert_string_equal(log_of_config(0, 0), "");
-		assert_non_null(strstr(log_of_config(1, 0), "cycles:u: counted by cycles again, on CPU 1 last"));
+		assert_non_null(strstr(log_of_config(1, 0), "cycles:u: using cycles again on all CPUs (CPU 1 was the last)"));
 		assert_string_equal(log_of_config(1, 0), "");
 	}
 	log_setup("test", LOG_LEVEL_WARNING);

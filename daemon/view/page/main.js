@@ -366,8 +366,8 @@ class App {
 
 	heatText() {
 		const cell = this.heat.step * this.profile.width / 1000;
-		const cells = `a column is ${timeText(this.heat.rows * cell)}, a cell ${timeText(cell)}, ` +
-			`${samplesText(this.heat.most)} at most`;
+		const cells = `a column is ${timeText(this.heat.rows * cell)}, a cell ${timeText(cell)} ` +
+			`with at most ${samplesText(this.heat.most)}`;
 
 		element('heat-text').textContent = this.heat.isSelected ? `Time: ${this.heat.rangeText()}; ${cells}` :
 			`Samples over time: ${cells}; drag to select`;
