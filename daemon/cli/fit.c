@@ -189,7 +189,7 @@ void fit_words(int used, int indent, const char *text)
 		/* what fits into no line is not put off to the next one */
 		if (used + columns > width && columns - !is_first <= width - indent) {
 			begin_line(indent, &used);
-		} else if (!is_first) {
+		} else if (!is_first && used < width) {
 			putc(' ', out());
 			used++;
 		}
