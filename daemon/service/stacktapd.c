@@ -38,16 +38,19 @@ enum {
 static const char help[] =
 	"usage: stacktapd [OPTION...]\n\n"
 	"Profiles the whole host all the time and exports OpenTelemetry profiles.\n\n"
-	"      --config FILE      configuration (default: " CONFIG_PATH ", if it is there)\n"
-	"      --check-config     check the configuration, print what is wrong with it, and exit\n"
+	"      --config FILE      configuration (default: " CONFIG_PATH ",\n"
+	"                         if it exists)\n"
+	"      --check-config     check the configuration, print what is wrong with it,\n"
+	"                         and exit\n"
 	"      --dump-config      print the configuration in force and exit\n"
 	"      --foreground       accepted; it always runs in the foreground\n"
 	"      --no-load-module   do not load the kernel module\n"
 	"      --log-level LEVEL  error, warning, info or debug\n"
 	"  -h, --help\n"
 	"      --version\n\n"
-	"On SIGHUP it reads the configuration again, on SIGUSR1 and SIGUSR2 it logs its status and memory\n"
-	"pools, on SIGTERM and SIGINT it stops sampling, exports what is left and exits.\n";
+	"On SIGHUP it reads the configuration again, on SIGUSR1 and SIGUSR2 it logs its\n"
+	"status and memory pools, on SIGTERM and SIGINT it stops sampling, exports what\n"
+	"is left and exits.\n";
 
 static int parse_level(const char *text, uint64_t *ret_level)
 {

@@ -27,6 +27,7 @@ run() {
 function_of() { bash -c '. packaging/soak && "$@"' - "$@"; }
 
 check "--help" run 0 'usage: stacktap-soak' --help
+check "--help fits 80 columns" test "$(wc -L <"$scratch/out")" -le 80
 while read -r option; do
 	check "the manual knows $option" grep -qF -- "*$option*" man/stacktap-soak.8.scd
 done < <(grep -oE -- '^  --[a-z-]+' "$scratch/out" | grep -v help | tr -d ' ')

@@ -46,6 +46,7 @@ says() {
 }
 
 check "--help" run 0 --help
+check "--help fits 80 columns" test "$(wc -L <"$scratch/out")" -le 80
 while read -r option; do
 	check "the manual knows $option" grep -qF -- "*$option*" man/stacktapd.8.scd
 done < <(grep -oE -- '--[a-z-]+' "$scratch/out" | sort -u)
