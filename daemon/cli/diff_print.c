@@ -251,8 +251,8 @@ static void print_head(const struct diff_cli *cli)
 		fit_words(0, NOTE_INDENT, note);
 	}
 	*note = 0;
-	fit_add(note, "variance factor phi: median %.2f, largest %.2f; at most %.0f %% of what is called "
-		"significant in a table is chance", diff->phi_median, diff->phi_max, 100 * DIFF_RATE);
+	fit_add(note, "variance factor phi: median %.2f, largest %.2f; false discovery rate: %.0f %% of the "
+		"significant changes of a table at most", diff->phi_median, diff->phi_max, 100 * DIFF_RATE);
 	fit_words(0, NOTE_INDENT, note);
 }
 
@@ -293,8 +293,9 @@ int diff_print(const struct diff_cli *cli)
 	ret = print_tables(cli);
 	if (ret || !cli->has_fail_over)
 		return ret;
-	fit_add(note, "%s: %zu grew by more than %g percentage points",
-		cli->failures ? "failed" : "passed", cli->failures, cli->fail_over);
+	fit_add(note, "--fail-over %g%%: %s, %zu %s grew by more than %g percentage point%s", cli->fail_over,
+		cli->failures ? "failed" : "passed", cli->failures, by_name_of(cli->diff.by, cli->failures),
+		cli->fail_over, cli->fail_over == 1 ? "" : "s");
 	putchar('\n');
 	fit_words(0, NOTE_INDENT, note);
 	return CLI_OK;

@@ -62,9 +62,9 @@ static void say_what(struct summary *summary)
 
 	/* one sample has no time between */
 	if (!strcmp(event->unit, "nanoseconds") && seconds > 0 && event->samples > 1)
-		snprintf(busy, sizeof(busy), ", %.2f CPUs on average",
+		snprintf(busy, sizeof(busy), ", %.2f CPUs sampled on average",
 			 (double)event->weight / 1e9 / seconds);
-	line(summary, "what", "%s: %.1f s, %" PRIu64 " sample%s of %s%s%s%s",
+	line(summary, "recording", "%s: %.1f s, %" PRIu64 " sample%s of %s%s%s%s",
 	     recording_name(summary->cli->path), seconds, event->samples,
 	     event->samples == 1 ? "" : "s", event->source,
 	     event->fallback_errno ? " counted as " : "", event->fallback_errno ? event->event : "",
@@ -112,7 +112,7 @@ static int say_half(struct summary *summary)
 		qsort(parts, used, sizeof(*parts), heavier);
 	while (count < used && sum < half)
 		sum += parts[count++];
-	line(summary, "spread", "half of it is in %zu of the %zu functions that ran", count, used);
+	line(summary, "spread", "50 %% of the total is in %zu of the %zu functions sampled", count, used);
 	return CLI_OK;
 }
 
@@ -123,14 +123,13 @@ static void say_functions(struct summary *summary)
 	char share[SHARE_TEXT];
 
 	if (self)
-		line(summary, "hottest", "%s in %s%s%s alone", share_text(&self->self, share), self->name,
-		     *self->file ? " of " : "", self->file);
+		line(summary, "self", "%s: %s%s%s (the largest share, without callees)",
+		     share_text(&self->self, share), self->name, *self->file ? " of " : "", self->file);
 	if (total)
-		line(summary, "below",
-		     "%s in %s%s%s with all that it calls, the most below 90 %%",
+		line(summary, "total", "%s: %s%s%s (the largest share below 90 %%, with callees)",
 		     share_text(&total->total, share), total->name, *total->file ? " of " : "", total->file);
 	else
-		line(summary, "below", "no function has less than 90 %% with all that it calls");
+		line(summary, "total", "no function has less than 90 %% with its callees");
 }
 
 static void say_modes(struct summary *summary)
@@ -146,8 +145,8 @@ static void say_modes(struct summary *summary)
 		if (!strcmp(row->name, "[no symbol]") || !strcmp(row->name, "[no mapping]"))
 			unnamed += row->self.parts[DIFF_AFTER];
 	}
-	line(summary, "mode", "%.1f %% in user space, %.1f %% in the kernel; %.1f %% in functions that are "
-	     "not known", percent(all - kernel, all), percent(kernel, all), percent(unnamed, all));
+	line(summary, "mode", "%.1f %% in user space, %.1f %% in the kernel; %.1f %% in unknown functions",
+	     percent(all - kernel, all), percent(kernel, all), percent(unnamed, all));
 }
 
 static int say_processes(struct summary *summary)
@@ -167,10 +166,8 @@ static int say_processes(struct summary *summary)
 		for (size_t i = 0; i < shares.rows.count; i++)
 			count += diff_row(&shares, i)->self.parts[DIFF_AFTER] > 0;
 		if (best)
-			line(summary, "who", "%s is %s; %s %zu process%s, by name",
-			     share_text(&best->self, share),
-			     *best->owner ? best->owner : "[no name]", count == 1 ? "there is" : "there are",
-			     count, count == 1 ? "" : "es");
+			line(summary, "process", "%s: %s (the largest of %zu, by name)",
+			     share_text(&best->self, share), *best->owner ? best->owner : "[no name]", count);
 	}
 	diff_free(&shares);
 	return ret;
@@ -187,21 +184,20 @@ static void say_odd(struct summary *summary)
 	for (unsigned int i = 0; i < SLICES; i++)
 		most = fmax(most, sliced->slices[i]);
 	if (!sliced->has_times)
-		line(summary, "in time", "not known: samples have no times");
+		line(summary, "over time", "unknown: samples have no times");
 	else
-		line(summary, "in time", "the busiest of %d equal slices has %.1f times the mean, %u have "
-		     "nothing", SLICES, sliced->weight > 0 ? most * SLICES / sliced->weight : 0,
-		     SLICES - sliced->used);
+		line(summary, "over time", "the busiest of %d equal time slices has %.1f times the mean; %u %s empty",
+		     SLICES, sliced->weight > 0 ? most * SLICES / sliced->weight : 0, SLICES - sliced->used,
+		     SLICES - sliced->used == 1 ? "is" : "are");
 	for (size_t i = 0; i < shares->rows.count; i++)
 		if (!burst || diff_row(shares, i)->self.test.phi[DIFF_AFTER] >
 		    burst->self.test.phi[DIFF_AFTER])
 			burst = diff_row(shares, i);
 	if (burst && burst->self.test.phi[DIFF_AFTER] >= 2)
-		line(summary, "odd",
-		     "%s comes in bursts: %.0f samples of it say as much as one that stands alone",
+		line(summary, "bursts", "%s runs in bursts: %.0f of its samples count as one independent sample (phi)",
 		     burst->name, burst->self.test.phi[DIFF_AFTER]);
 	else
-		line(summary, "odd", "no function comes in bursts that samples show");
+		line(summary, "bursts", "no function is seen to run in bursts (phi below 2)");
 }
 
 static void say_sure(struct summary *summary)
@@ -213,11 +209,11 @@ static void say_sure(struct summary *summary)
 	if (!diff_say_paths(shares, paths + strlen(paths), sizeof(paths) - strlen(paths)))
 		*paths = 0;
 	if (!sliced_is_telling(&shares->sides[DIFF_AFTER]))
-		return line(summary, "how sure", "not known: samples are in only %u of %d time slices, "
+		return line(summary, "error", "unknown: samples are in only %u of %d time slices, "
 			    "too few to estimate their correlation%s",
 			    shares->sides[DIFF_AFTER].used, SLICES, paths);
-	line(summary, "how sure", "a share of 50 %% is good to ± %.2f, one of 5 %% to ± %.2f, "
-	     "one of 0.5 %% to ± %.2f (phi %.1f, the median)%s", 196 * sqrt(0.25 / size),
+	line(summary, "error", "at 95 %%: ± %.2f for a share of 50 %%, ± %.2f for 5 %%, ± %.2f for 0.5 %% "
+	     "(median phi %.1f)%s", 196 * sqrt(0.25 / size),
 	     196 * sqrt(0.05 * 0.95 / size), 196 * sqrt(0.005 * 0.995 / size), shares->phi_median, paths);
 }
 
@@ -226,10 +222,10 @@ static void say_lost(struct summary *summary)
 	const struct model_event *event = summary->event;
 
 	if (!event->has_quality)
-		line(summary, "lost", "not known of a part of a recording, or of other programs' files");
+		line(summary, "lost", "unknown: this is a part of a recording, or a file of another program");
 	else
 		line(summary, "lost", "%" PRIu64 " samples lost (%.2f %%); %.1f %% of stacks complete, "
-		     "%.1f %% named throughout", event->lost,
+		     "%.1f %% with names for all frames", event->lost,
 		     percent((double)event->lost, (double)(event->drawn + event->lost)),
 		     percent((double)event->complete, (double)event->samples),
 		     percent((double)event->named, (double)event->samples));

@@ -9,9 +9,20 @@ static const char *const names[BY_COUNT] = {
 	[BY_CGROUP] = "cgroup",
 };
 
+static const char *const plurals[BY_COUNT] = {
+	[BY_FUNCTION] = "functions", [BY_OBJECT] = "objects", [BY_LINE] = "lines", [BY_PROCESS] = "processes",
+	[BY_THREAD] = "threads", [BY_CONTAINER] = "containers", [BY_SERVICE] = "services",
+	[BY_CGROUP] = "cgroups",
+};
+
 const char *by_name(enum view_by by)
 {
 	return names[by];
+}
+
+const char *by_name_of(enum view_by by, size_t count)
+{
+	return count == 1 ? names[by] : plurals[by];
 }
 
 bool by_parse(const char *text, enum view_by *ret_by)

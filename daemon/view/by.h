@@ -21,6 +21,8 @@ enum view_by {
 #define BY_NAMES "function, object, process, thread, container, service or cgroup"
 
 const char *by_name(enum view_by by);
+/* As of "2 functions". */
+const char *by_name_of(enum view_by by, size_t count);
 bool by_parse(const char *text, enum view_by *ret_by);
 /* A stack has several such rows: those that call others, and one that is its leaf's. */
 bool by_is_frame(enum view_by by);

@@ -305,8 +305,8 @@ def main(program, work, *documents):
     run("symbolize", "-o", "named.otlp", "shop.otlp")
     shown = {
         "README.md: N % ± N  pythonN": ("report", "--limit", "5", "demo.otlp"),
-        "docs/views.md: what": ("report", "--summary", "host.otlp"),
-        "docs/quickstart.md: what": ("report", "--summary", "host.otlp"),
+        "docs/views.md: recording": ("report", "--summary", "host.otlp"),
+        "docs/quickstart.md: recording": ("report", "--summary", "host.otlp"),
         "docs/views.md: longest": ("annotate", "longest", "named.otlp"),
         "docs/diff.md: before": ("diff", "old.otlp", "new.otlp"),
     }

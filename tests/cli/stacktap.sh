@@ -415,8 +415,9 @@ for seed, (name, planted) in enumerate((("fast", 0.10), ("slow", 0.20))):
         file.write(diff.recording(seed, planted, stays=0.5))' "$scratch"
 check "--fail-over 5% of a function that grew by 10 points" run 3 diff --fail-over 5% fast.otlp slow.otlp
 check "which it names" says "$out" "planted"
-check "and it says so" says "$out" "failed: 2 grew by more than 5 percentage points"
+check "and it says so" says "$out" "--fail-over 5%: failed, 2 functions grew by more than 5 percentage points"
 check "--fail-over 15% of it" run 0 diff --fail-over 15% fast.otlp slow.otlp
+check "and it says what it looked for" says "$out" "--fail-over 15%: passed, 0 functions grew by more than 15 percentage points"
 check "--fail-over 5% of one that shrank" run 0 diff --fail-over 5% --filter planted slow.otlp fast.otlp
 check "without it a change is no failure" run 0 diff fast.otlp slow.otlp
 check "as JSON the exit status is the same" run 3 diff --json --fail-over 5 fast.otlp slow.otlp

@@ -167,7 +167,7 @@ def command(tap, diff):
         diff.write("b.otlp", recording(2, 0.13, samples=60000, stays=0.7))
     done = diff.run("--fail-over", "1%", a, b)
     tap.same("a failure is exit status 3", done.returncode, 3)
-    tap.check("and is told", "failed: " in done.stdout and PLANTED in done.stdout, done.stdout)
+    tap.check("and is told", "--fail-over 1%: failed, " in done.stdout and PLANTED in done.stdout, done.stdout)
     tap.same("none the other way round", diff.run("--fail-over", "1%", b, a).returncode, 0)
     tap.same("none beyond 5 %", diff.run("--fail-over", "5", a, b).returncode, 0)
     tap.same("none without the option", diff.run(a, b).returncode, 0)
