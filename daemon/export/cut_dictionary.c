@@ -214,11 +214,13 @@ static int function_index(struct cut_dictionary *dictionary, struct function *fu
 
 /*
  * Each file has all images that it names, which is most of what a file costs: as long as nothing more becomes known of one
- * its Resource is kept for the next.
+ * its Resource is kept for the next. It saves work, and must take no room from what is known of processes: half of the pool is theirs.
  */
 static void keep_resource(const struct cut_dictionary *dictionary, struct image *image, uint32_t one_in)
 {
-	struct journalled_resource *kept = malloc(sizeof(*kept) + dictionary->resource.size);
+	const size_t bytes = sizeof(struct journalled_resource) + dictionary->resource.size;
+	const struct pool *pool = pool_get(POOL_PROCESSES);
+	struct journalled_resource *kept = pool->used + bytes <= pool->limit / 2 ? malloc(bytes) : NULL;
 
 	if (kept) {
 		kept->cutter = dictionary->cutter;

@@ -337,7 +337,11 @@ static bool try_send(struct destination *destination, const struct body *body, u
 		complain(&destination->complaints, "did not confirm a payload, which is not sent again", &answer);
 		destination->stats.payloads_unconfirmed++;
 		destination->stats.samples_unconfirmed += body->samples;
-		backoff_end(&destination->backoff);
+		/* one that knows how to confirm does so again some day: what waits must not all go before */
+		if (destination->stats.payloads_sent)
+			backoff_begin(&destination->backoff, 0);
+		else
+			backoff_end(&destination->backoff);
 		destination->failures = 0;
 		return true;
 	case HTTP_REFUSED:

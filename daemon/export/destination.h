@@ -5,7 +5,7 @@
  * Retries as the OTLP specification says: 429, 502, 503, 504 and broken connections, with Retry-After
  * or exponential back-off and jitter; everything else is dropped and counted. What is answered by something that is no
  * answer of OTLP counts as neither taken nor dropped, and is not sent again: a receiver that always does so would have it
- * without end.
+ * without end. From one that has confirmed others it costs one of those that wait per pause.
  *
  * With a spool each payload is in it before its first try, and leaves it when it is taken or refused; it is
  * synced to disk once it has to wait. What a run leaves behind the next one sends, oldest first. What the

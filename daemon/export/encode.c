@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/encode.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "export/downsample.h"
 #include "export/frames.h"
 #include "export/otlp.h"
@@ -38,7 +40,7 @@ struct encoder {
 	uint64_t samples, profile_count;	/* in finished resources */
 	uint64_t open_samples, open_profiles;	/* in the open one */
 	bool *had_losses;		/* writer.has_losses when the open one began */
-	bool is_short;			/* of samples that no payload has memory for */
+	uint64_t left_out;		/* samples that no payload has memory for */
 };
 
 static size_t part_count(const struct window *window)
@@ -234,7 +236,7 @@ static int resource_encode(struct encoder *encoder, const struct profile_part *p
 			if (err)
 				return err;
 			dictionary_mark(&encoder->dictionary, &mark);
-			encoder->is_short = true;
+			encoder->left_out += parts[done].count;
 			done++;
 			continue;
 		}
@@ -463,8 +465,11 @@ int encode_window(const struct encode_options *options, const struct window *win
 	if (!window->sample_count)
 		return 0;
 	err = encoder_init(&encoder, options) ?: window_encode(&encoder, window, sink, ctx);
-	if (!err && encoder.is_short && options->wants_all)
+	if (!err && encoder.left_out && options->wants_all)
 		err = -ENOBUFS;
+	else if (encoder.left_out && !options->is_again)
+		log_warning("%" PRIu64 " samples are left out of a window: the names of a stack of theirs need more memory than "
+			    "the pool `encode' has", encoder.left_out);
 	encoder_done(&encoder);
 	return err;
 }

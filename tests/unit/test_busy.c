@@ -8,39 +8,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/work.h"
+#include "heard.h"
 #include "service/busy.h"
 
 #define S(seconds) ((uint64_t)(seconds) * NSEC_PER_SEC)
 
-static char said[1024];
-
-static FILE *log_file;
-static int old_stderr;
-
-static void listen_to_log(void)
-{
-	log_file = tmpfile();
-	old_stderr = dup(STDERR_FILENO);
-	assert_non_null(log_file);
-	assert_true(old_stderr >= 0 && dup2(fileno(log_file), STDERR_FILENO) >= 0);
-}
-
-/* What the log got since. */
-static const char *heard(void)
-{
-	size_t length;
-
-	fflush(stderr);
-	assert_true(dup2(old_stderr, STDERR_FILENO) >= 0);
-	close(old_stderr);
-	rewind(log_file);
-	length = fread(said, 1, sizeof(said) - 1, log_file);
-	said[length] = '\0';
-	fclose(log_file);
-	return said;
-}
-
-/* The same while it is told @times in turn. */
+/* What the log gets while it is told @times in turn. */
 static const char *tell(struct busy *busy, const uint64_t *times, size_t count)
 {
 	listen_to_log();

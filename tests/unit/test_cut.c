@@ -327,6 +327,41 @@ static void a_resource_is_as_known(void **state _unused_)
 	mapped_file_unref(file);
 }
 
+/* What is kept of it for the next file takes nothing of the half that processes themselves may need, and asks for nothing. */
+static void a_kept_resource_leaves_room_for_processes(void **state _unused_)
+{
+	struct mapped_file *file = synthetic_file("/usr/bin/program", true);
+	struct image *image = synthetic_image(100, "program", NULL);
+	struct pool *pool = pool_get(POOL_PROCESSES);
+	const uint64_t refused = atomic_load(&pool->refused);
+	const size_t limit = pool->limit;
+	struct aggregator *aggregator;
+	struct cutter *cutter;
+
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
+	assert_int_equal(cutter_new(&plain, &cutter), 0);
+	synthetic_map(image, 0x400000, 1, file);
+	for (uint64_t i = 0; i < 3; i++) {
+		const size_t used = pool->used;
+
+		/* of less than half in use hardly anything is left, but much of all */
+		pool->limit = i < 2 ? 2 * used + 100 : 2 * used + 10000;
+		cutter_begin(cutter);
+		add(aggregator, image, 1000 + i, 0x401000);
+		make_cut(cutter, aggregator_window(aggregator), FILE_BYTES, 0);
+		assert_true(says(&cuts.bytes[i], "shop"));
+		assert_int_equal(image->journalled_resource != NULL, i == 2);
+		assert_int_equal(pool->used > used, i == 2);
+	}
+	pool->limit = limit;
+	assert_int_equal(atomic_load(&pool->refused), refused);
+	cutter_free(cutter);
+	aggregator_free(aggregator);
+	image_unref(image);
+	mapped_file_unref(file);
+}
+
 /* As thread B comes to know: no names at first, then those that it has for the window before. */
 static void names_come_when_they_are_known(void **state _unused_)
 {
@@ -630,6 +665,7 @@ int main(void)
 		T(windows_share_a_file),
 		T(many_threads_and_far_times_come_back),
 		T(a_resource_is_as_known),
+		T(a_kept_resource_leaves_room_for_processes),
 		T(names_come_when_they_are_known),
 		T(names_come_into_the_next_file),
 		T(rules_hold_for_cuts),

@@ -12,6 +12,7 @@
 #include "export/destination.h"
 
 #define ANSWERS_MAX 16
+#define UNCONFIRMED (-200)	/* with a body that is no answer of OTLP */
 #define REFUSALS 8		/* of the oldest in a row, before a later one is tried */
 
 static struct destination *destination;
@@ -19,6 +20,7 @@ static struct body_budget budget;
 static uint64_t payloads;
 static unsigned int syncs;
 static uint64_t spool_bytes = 1 << 20, spool_age_ms;
+static unsigned int backoff_ms = 1;
 
 static struct {
 	pthread_t thread;
@@ -91,7 +93,7 @@ static void *receive(void *ctx)
 	char request[8192], answer[96], *encoding;
 	void (*meanwhile)(void);
 	unsigned int i;
-	int fd, length;
+	int fd, length, status;
 
 	(void)ctx;
 	while ((fd = accept4(receiver.fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
@@ -103,9 +105,10 @@ static void *receive(void *ctx)
 			encoding = strcasestr(request, "\r\ncontent-encoding: ");
 			if (encoding && i < ANSWERS_MAX)
 				sscanf(encoding + strlen("\r\ncontent-encoding: "), "%7s", receiver.encodings[i]);
+			status = i < ANSWERS_MAX && receiver.answers[i] ? receiver.answers[i] : 200;
 			length = snprintf(answer, sizeof(answer),
-					  "HTTP/1.1 %d X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
-					  i < ANSWERS_MAX && receiver.answers[i] ? receiver.answers[i] : 200);
+					  "HTTP/1.1 %d X\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+					  abs(status), status == UNCONFIRMED ? 2 : 0, status == UNCONFIRMED ? "ok" : "");
 			atomic_store(&receiver.requests, i + 1);
 			if (write(fd, answer, (size_t)length) != length)
 				abort();
@@ -120,7 +123,7 @@ static void start(const char *spool, enum compression compression, const int *an
 	static char url[64];
 	const struct destination_options options = {
 		.name = "", .http.endpoint = url, .compression = compression, .timeout_ms = 60000,
-		.backoff_min_ms = 1, .backoff_max_ms = 1, .spool_directory = spool, .spool_max_bytes = spool_bytes,
+		.backoff_min_ms = backoff_ms, .backoff_max_ms = backoff_ms, .spool_directory = spool, .spool_max_bytes = spool_bytes,
 		.spool_max_age_ms = spool_age_ms,
 	};
 
@@ -290,6 +293,72 @@ static void zstd_is_taken_only_once_it_was(void **state)
 	stop();
 }
 
+/* Nor does one that is not confirmed. */
+static void who_does_not_confirm_has_not_shown_that_it_takes_zstd(void **state)
+{
+	const int answers[ANSWERS_MAX] = { UNCONFIRMED, 400, 200 };
+	uint64_t number = 0;
+
+	(void)state;
+	start(NULL, COMPRESSION_ZSTD, answers, ANSWERS_MAX);
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(keep(&number), WANT_MEMORY);
+		hand(WANT_MEMORY, number);
+		poll_until(i ? 3 : 1);
+	}
+	assert_string_equal(receiver.encodings[0], "zstd");
+	assert_string_equal(receiver.encodings[1], "zstd");
+	assert_string_equal(receiver.encodings[2], "gzip");
+	assert_int_equal(stats().payloads_unconfirmed, 1);
+	assert_int_equal(stats().payloads_sent, 1);
+	stop();
+}
+
+/*
+ * What waits in the spool goes to who never confirms anything, one after the other; to who has done so before one after each
+ * pause, for its proxy may answer in its place for a while.
+ */
+static void a_receiver_that_no_longer_confirms_does_not_empty_the_spool(void **state)
+{
+	enum { WAITING = 4 };
+	static const int answers[2][ANSWERS_MAX] = {
+		{ UNCONFIRMED, UNCONFIRMED, UNCONFIRMED, UNCONFIRMED, UNCONFIRMED },
+		{ 200, UNCONFIRMED, UNCONFIRMED, UNCONFIRMED, UNCONFIRMED },
+	};
+
+	(void)state;
+	backoff_ms = 60000;
+	for (unsigned int has_confirmed = 0; has_confirmed < 2; has_confirmed++) {
+		char directory[] = "/tmp/stacktap-destination-XXXXXX";
+		enum destination_want want;
+		uint64_t number;
+		int wait;
+
+		start(make_spool(directory), COMPRESSION_NONE, answers[has_confirmed], ANSWERS_MAX);
+		want = keep(&number);
+		hand(want, number);
+		for (unsigned int i = 0; i < WAITING; i++)
+			assert_int_equal(keep(&number), WANT_NOTHING);
+		assert_int_equal(destination_poll(destination), 0);
+		assert_int_equal(stats().payloads_sent, has_confirmed);
+		assert_int_equal(stats().payloads_unconfirmed, !has_confirmed);
+		wait = destination_poll(destination);
+		if (has_confirmed)
+			assert_in_range(wait, backoff_ms / 3, backoff_ms);
+		else
+			assert_int_equal(wait, 0);
+		while (!wait)
+			wait = destination_poll(destination);
+		assert_int_equal(stats().payloads_unconfirmed, has_confirmed ? 1 : 1 + WAITING);
+		assert_int_equal(stats().payloads_waiting, has_confirmed ? WAITING - 1 : 0);
+		check_sums();
+		assert_false(receiver.is_off);
+		stop();
+		remove_spool(directory);
+	}
+	backoff_ms = 1;
+}
+
 /* Between a look at the oldest and its drop a thread may have sent it. */
 static void only_the_oldest_that_was_seen_is_dropped(void **state)
 {
@@ -405,18 +474,21 @@ static void what_waits_too_long_is_dropped(void **state)
 {
 	char directory[] = "/tmp/stacktap-destination-XXXXXX";
 	const int answers[ANSWERS_MAX] = { 503 };
+	enum destination_want want;
 	uint64_t number;
 
 	(void)state;
 	spool_age_ms = 20;
 	start(make_spool(directory), COMPRESSION_NONE, answers, ANSWERS_MAX);
 	spool_age_ms = 0;
-	hand(keep(&number), number);
+	want = keep(&number);
+	hand(want, number);
 	poll_until(1);
 	assert_int_equal(stats().payloads_waiting, 1);
 	assert_int_equal(stats().spool.old_messages, 0);
 	usleep(200000);
-	hand(keep(&number), number);
+	want = keep(&number);
+	hand(want, number);
 	assert_int_equal(stats().spool.old_messages, 1);
 	assert_int_equal(stats().spool.old_samples, 10);
 	assert_int_equal(stats().payloads_dropped, 1);
@@ -431,6 +503,8 @@ int main(void)
 		cmocka_unit_test(the_oldest_is_dropped_when_a_later_one_is_taken),
 		cmocka_unit_test(what_has_to_wait_is_synced),
 		cmocka_unit_test(zstd_is_taken_only_once_it_was),
+		cmocka_unit_test(who_does_not_confirm_has_not_shown_that_it_takes_zstd),
+		cmocka_unit_test(a_receiver_that_no_longer_confirms_does_not_empty_the_spool),
 		cmocka_unit_test(only_the_oldest_that_was_seen_is_dropped),
 		cmocka_unit_test(what_waits_too_long_is_dropped),
 		cmocka_unit_test(what_is_sent_is_not_lost_as_well),

@@ -6,6 +6,7 @@
 
 #include "base/pool.h"
 #include "export/frames.h"
+#include "heard.h"
 
 static struct dictionary dictionary;
 
@@ -666,13 +667,20 @@ static uint64_t encode_hostile(uint32_t programs, uint32_t lines)
 /* 4 MiB a stack have room in a payload each; 8 MiB have not, and cost their own program its sample, nobody else. */
 static void the_longest_names_cost_others_nothing(void **state)
 {
-	uint64_t refused;
+	uint64_t refused, encoded;
+	const char *log;
 
 	(void)state;
 	assert_int_equal(encode_hostile(3, 1), 3 + 1);
 	refused = atomic_load(&pool_get(POOL_ENCODE)->refused);
-	assert_int_equal(encode_hostile(1, 2), 1);
+	listen_to_log();
+	encoded = encode_hostile(2, 2);
+	log = heard();
+	assert_int_equal(encoded, 1);
 	assert_true(atomic_load(&pool_get(POOL_ENCODE)->refused) > refused);
+	/* said once for all of a window */
+	assert_non_null(strstr(log, "2 samples are left out of a window"));
+	assert_ptr_equal(strchr(log, '\n'), log + strlen(log) - 1);
 }
 
 int main(void)
