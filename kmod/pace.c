@@ -21,10 +21,12 @@ bool st_pace_restart(struct stacktap_pace *pace, u64 period)
 	/* in frequency mode @period is 0, and perf would divide by one of 0 that is drawn */
 	if (!pace->wanted || !jitter_takes(period)) {
 		pace->period = PACE_WHOLE;
+		pace->whole = period;
 		return false;
 	}
 	pace->running = JITTER_WHOLE;
 	pace->period = period;
+	pace->whole = PACE_WHOLE;
 	jitter_place(&pace->jitter, period, pace->jitter.offset);
 	pace->jitter.share = JITTER_WHOLE;
 	return true;

@@ -15,7 +15,7 @@ enum pace_kind {
 	PACE_CLOCK,
 };
 
-/* stacktap_pace::period where nothing is drawn: no event has such a period */
+/* stacktap_pace::period where nothing is drawn, and ::whole where something is: no event has such a period */
 #define PACE_WHOLE U64_MAX
 
 /*
@@ -25,6 +25,7 @@ enum pace_kind {
 struct stacktap_pace {
 	struct jitter jitter;	/* its share: of the last period that was drawn */
 	u64 period;		/* what it draws for, or PACE_WHOLE */
+	u64 whole;		/* for what it draws nothing, or PACE_WHOLE */
 	/* of clocks */
 	u64 due;		/* when the timer expires if it goes on undisturbed; 0: not known */
 	u64 due_period;		/* the counter's when that was noted */
@@ -61,7 +62,8 @@ static __always_inline bool pace_is_due(const struct stacktap_pace *pace,
 
 static __always_inline bool pace_draws(struct stacktap_pace *pace, u64 period)
 {
-	return likely(pace->period == period) || st_pace_restart(pace, period);
+	return likely(pace->period == period) ||
+	       (pace->whole != period && st_pace_restart(pace, period));
 }
 
 /* At every overflow of a clock, whose timer is set after us, from when it expired. */
