@@ -49,8 +49,9 @@ struct in_place {
 	uint64_t unread[2];		/* in NMI, of @blind and @torn: up to the page */
 	uint64_t misread[2];
 	uint64_t cut[2];		/* of @deep, by time */
-	uint64_t behind;		/* of @liner in user mode, by phase 2 */
-	uint64_t time[CLIENT_MAX_CPUS];	/* of the sample before */
+	uint64_t behind;		/* of @liner in user mode, hit before the sample before was written */
+	/* of the sample before: hit, and written */
+	uint64_t time[CLIENT_MAX_CPUS], written[CLIENT_MAX_CPUS];
 	uint64_t unordered;
 };
 
@@ -91,7 +92,8 @@ static void visit_user(const struct sample_view *view, struct in_place *found)
 		found->known[is_two]++;
 		found->whole[is_two] += view->nr_user > 1 && load_in_outer(view->user_ips[1]);
 	} else if (is_known && pid == found->liner) {
-		found->behind += is_two;
+		found->behind += is_two && sample->cpu < CLIENT_MAX_CPUS &&
+				 sample->header.time < found->written[sample->cpu];
 	} else if (is_known && pid == found->deep) {
 		found->cut[is_two] += sample->user_end == STACKTAP_END_TIME;
 	} else if (!is_two && (pid == found->blind || pid == found->torn)) {
@@ -111,15 +113,16 @@ static void visit(const struct sample_view *view, void *arg)
 
 	if (sample->source != NMI_NMI)
 		return;
-	if (sample->cpu < CLIENT_MAX_CPUS) {
-		found->unordered += sample->header.time < found->time[sample->cpu];
-		found->time[sample->cpu] = sample->header.time;
-	}
 	if (sample->header.flags & STACKTAP_SAMPLE_USER_MODE) {
 		visit_user(view, found);
 	} else {
 		found->kernel++;
 		found->wrong += !(sample->header.flags & STACKTAP_SAMPLE_TWO_PHASE);
+	}
+	if (sample->cpu < CLIENT_MAX_CPUS) {
+		found->unordered += sample->header.time < found->time[sample->cpu];
+		found->time[sample->cpu] = sample->header.time;
+		found->written[sample->cpu] = sample->header.time + sample->delay_ns;
 	}
 }
 
@@ -281,6 +284,7 @@ static void check_in_place(void)
 	counted = client_count(&client, NMI_NMI, STACKTAP_CNT_IN_PLACE);
 	tap(counted == found.user[0], "%" PRIu64 " counted in place, %" PRIu64 " read", counted, found.user[0]);
 	tap(client_balanced(&client), "captured + filtered + lost by reason = calls");
+	tap(!found.unordered, "all samples of a CPU are in order of time but for %" PRIu64, found.unordered);
 	client_close(&client);
 	load_kill(found.burners[0]);
 	load_kill(found.burners[1]);
