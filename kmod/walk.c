@@ -19,7 +19,8 @@ struct walk_memory {
 	u32 stamp;		/* for the tables that are hit */
 	bool is_admitted;	/* copy_from_user_nmi() found current's mm loaded */
 	bool is_hooked;		/* each frame may be the last */
-	bool has_faulted;	/* a read did; of x86, see walk_counts */
+	/* a read did; of x86, see walk_counts. Those that unwind_read_quick() cannot do come again by walk_read() */
+	bool has_faulted;
 	unsigned long mask;	/* of the user's half, to the end of the page behind it */
 	u64 missing;		/* the last address that could not be read */
 	struct cost_moment began;
@@ -95,7 +96,7 @@ static __always_inline int unwind_read_begin(void *memory, u64 address)
 
 static __always_inline int unwind_read_quick(void *memory, u64 address, u64 *ret_value)
 {
-	struct walk_memory *walk = memory;
+	const struct walk_memory *walk = memory;
 	u64 value;
 
 	/* @address is in range; the mask makes that hold under speculation as well */
@@ -104,7 +105,6 @@ static __always_inline int unwind_read_quick(void *memory, u64 address, u64 *ret
 	return 0;
 
 unreadable:
-	walk->has_faulted = true;
 	return -EFAULT;
 }
 
