@@ -270,9 +270,9 @@ static void many_threads_and_far_times_come_back(void **state _unused_)
 		if (i % COMMS == COMMS / 2)
 			make_cut(cutter, aggregator_window(aggregator), FILE_BYTES, 0);
 	}
-	/* of one entry */
+	/* of one entry; by more than 31 bits, and by more than 32 */
 	for (uint64_t i = 0; i < FAR; i++)
-		add(aggregator, image, (300 + 10 * i) * NSEC_PER_SEC, 0x401000);
+		add(aggregator, image, (300 + 10 * (i / 2) + 3 * (i % 2)) * NSEC_PER_SEC, 0x401000);
 	synthetic_resolve(aggregator_window(aggregator));
 	make_cut(cutter, aggregator_window(aggregator), FILE_BYTES, 1);
 	assert_int_equal(cuts.count, 4);
