@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sampling itself: what is counted, what is in a sample, what is lost. */
+#define _GNU_SOURCE
 #include <linux/perf_event.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cases.h"
@@ -21,6 +24,14 @@ static const struct source cycles_997 = {
 static const struct source clock_997 = {
 	.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK,
 	.rate_hz = 997,
+};
+
+enum {
+	DRAWN_PERIOD = 1000,
+	DRAWN_WHOLE = 1 << 15,
+	DRAWN_NEAR = 3,			/* page faults: two by rounding, and what is read a little later */
+	DRAWN_FAULTS = 16000,
+	DRAWN_ENOUGH = 10,
 };
 
 struct stacks {
@@ -482,6 +493,76 @@ void case_missed(void)
 	tap(!client_count(&client, 0, STACKTAP_CNT_THROTTLED) && client_balanced(&client),
 	    "never throttled, and the ledger balances");
 	client_close(&client);
+}
+
+struct drawn {
+	int counter;			/* perf's, of the same CPU's page faults */
+	uint64_t faults;		/* that it had counted at the sample before; 0: there was none */
+	uint64_t now;			/* and by now */
+	uint64_t samples, right, varied;
+	uint16_t jitter;		/* of the sample before */
+};
+
+static void drawn_visit(const struct sample_view *view, void *arg)
+{
+	const struct stacktap_sample *sample = view->sample;
+	struct drawn *drawn = arg;
+	uint64_t faults, told;
+
+	if (sample->cpu)
+		return;
+	faults = drawn->now - drawn->faults;
+	told = sample->jitter * sample->period / DRAWN_WHOLE;
+	if (drawn->faults && sample->period == DRAWN_PERIOD) {
+		drawn->samples++;
+		drawn->right += told + DRAWN_NEAR >= faults && told <= faults + DRAWN_NEAR;
+		drawn->varied += sample->jitter != drawn->jitter;
+	}
+	drawn->jitter = sample->jitter;
+	drawn->faults = drawn->now;
+}
+
+/* Each sample says which period was drawn for it: that many page faults came since the one before. */
+void case_drawn(void)
+{
+	static const struct source faults = {
+		.name = "page-faults", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS,
+		.period = DRAWN_PERIOD,
+	};
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_PAGE_FAULTS,
+	};
+	struct drawn drawn = { .counter = -1 };
+	struct client client;
+	cpu_set_t set;
+	unsigned int i;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	drawn.counter = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	if (!tap(drawn.counter >= 0 && !client_open(&client) && !client_add_rings(&client, 1 << 20) &&
+		 !client_set_sources(&client, &faults, 1), "a period of %u page faults", DRAWN_PERIOD))
+		return;
+	client.visit = drawn_visit;
+	client.visit_arg = &drawn;
+	tap(!client_start(&client), "START");
+	for (i = 0; i < DRAWN_FAULTS; i++) {
+		load_fault(1);
+		if (read(drawn.counter, &drawn.now, sizeof(drawn.now)) != sizeof(drawn.now))
+			break;
+		client_drain(&client);
+	}
+	tap(!client_stop(&client), "STOP");
+	client_drain(&client);
+	tap(drawn.samples >= DRAWN_ENOUGH && drawn.varied * 10 >= drawn.samples * 9, "%" PRIu64
+	    " samples, of other periods than the one before %" PRIu64, drawn.samples, drawn.varied);
+	/* another program may fault just then */
+	tap(drawn.right * 10 >= drawn.samples * 9, "give or take %u the drawn period is the page faults since the"
+	    " one before in %" PRIu64 " of %" PRIu64, DRAWN_NEAR, drawn.right, drawn.samples);
+	tap(client_balanced(&client), "the ledger balances");
+	client_close(&client);
+	close(drawn.counter);
 }
 
 struct tgids {

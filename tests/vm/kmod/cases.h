@@ -7,6 +7,7 @@ void case_cycles(void);
 void case_two_phase(void);
 void case_stalled(void);
 void case_missed(void);
+void case_drawn(void);
 void case_filters(void);
 void case_task_filters(void);
 void case_rate(void);

@@ -18,6 +18,7 @@ static const struct {
 	{ "two-phase", case_two_phase },
 	{ "stalled", case_stalled },
 	{ "missed", case_missed },
+	{ "drawn", case_drawn },
 	{ "filters", case_filters },
 	{ "task-filters", case_task_filters },
 	{ "rate", case_rate },
