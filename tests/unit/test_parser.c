@@ -658,8 +658,12 @@ static void a_question_without_all_of_its_time_is_not_asked(void **state)
 	assert_int_equal(parser_sum(parser, object, fd, &sum), -ETIME);
 	assert_int_equal(sum.at, 0);
 	assert_int_equal(parser_link(parser, object, fd, &link), -ETIME);
+	/* nor is one of who is past it */
+	deadline_set(&deadline, clock_monotonic());
+	assert_int_equal(parser_symtab(parser, object, fd, &reclaim, &symtab), -ETIME);
 	assert_int_equal(helper().calls, calls);
 	/* a name is no file */
+	deadline_set(&deadline, in_ms(PARSER_READ_MS - 1));
 	assert_int_equal(parser_demangle_now(parser, "_ZN3foo3barEv", name), 0);
 	assert_string_equal(name, "foo::bar");
 	deadline_set(&deadline, in_ms(60 * 1000));
