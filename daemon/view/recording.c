@@ -202,7 +202,7 @@ struct job {
 	const struct selection *selection;	/* NULL: all */
 	struct reader *reader;
 	struct recording_again *again;	/* NULL: once is enough */
-	bool is_cut;
+	bool is_cut, is_store;
 	char *error;
 	size_t error_size;
 };
@@ -259,7 +259,8 @@ static int fail_empty(const struct job *job, bool is_cut)
 	if (is_cut)
 		return fail_with(-EBADMSG, job->error, job->error_size,
 				 "%s is cut off inside its first message", job->name);
-	return fail_with(-ENODATA, job->error, job->error_size, "%s holds no profiles", job->name);
+	return fail_with(-ENODATA, job->error, job->error_size, "%s holds no profiles%s", job->name,
+			 job->is_store ? ": " RECORDING_STORE : "");
 }
 
 static int check_messages(const struct job *job)
@@ -477,7 +478,8 @@ int recording_read_twice(const char *path, const struct selection *selection, st
 	err = open_named(path, needs_bounds, &fd, ret_error, error_size);
 	if (err)
 		return err;
-	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
+	job.is_store = !fstat(fd, &st) && S_ISDIR(st.st_mode);
+	if (job.is_store)
 		err = read_store(fd, needs_bounds, &job);
 	else
 		err = read_file(fd, needs_bounds, &job);

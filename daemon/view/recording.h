@@ -44,6 +44,8 @@ int recording_check(int fd, const char *name, char *ret_error, size_t error_size
 void recording_watch(void (*watch)(size_t bytes, bool is_done));
 /* What helps where something "needs more memory than is allowed". */
 #define RECORDING_NARROW "select less with --since, --from and --to, --service or --process"
+/* What a directory that "holds no profiles" lacks. */
+#define RECORDING_STORE "there is no file profiles-TIME.otlp in it"
 /* How a path is called in a sentence. */
 const char *recording_name(const char *path);
 /* What helps where @path cannot be opened for @err: a blank and a sentence, or "". */

@@ -570,7 +570,8 @@ refused "symbolize of a store into a directory that cannot be" 1 "No such file" 
 refused "symbolize of a file into a directory" 1 "named" symbolize -o named sample.otlp
 mkdir "$scratch/none"
 refused "symbolize of an empty store" 1 "holds no profiles" symbolize -o x.otlp none
-refused "objects of an empty store" 1 "holds no profiles" objects none
+refused "objects of an empty store" 1 "holds no profiles: there is no file profiles-TIME.otlp in it" objects none
+refused "report of an empty store" 1 "holds no profiles: there is no file profiles-TIME.otlp in it" report none
 refused "store of nothing" 2 "list, export or prune" store
 refused "store of no such verb" 2 "not \`show'" store show
 refused "store of two directories" 2 "too many" store list kept kept
