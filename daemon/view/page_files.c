@@ -20,6 +20,7 @@
 		".previous\n")
 
 EMBED(html, "page.html");
+EMBED(common_css, "common.css");
 EMBED(css, "page.css");
 EMBED(profile, "profile.js");
 EMBED(slices, "slices.js");
@@ -35,12 +36,12 @@ EMBED(site, "site.js");
 #define FILE_OF(name) { page_##name##_data, page_##name##_data_end }
 #define FILE_END { NULL, NULL }
 
-static const struct page_file flame_styles[] = { FILE_OF(css), FILE_END };
+static const struct page_file flame_styles[] = { FILE_OF(common_css), FILE_OF(css), FILE_END };
 static const struct page_file flame_scripts[] = {
 	FILE_OF(profile), FILE_OF(slices), FILE_OF(layout), FILE_OF(graph), FILE_OF(heat),
 	FILE_OF(table), FILE_OF(start), FILE_END,
 };
-static const struct page_file site_styles[] = { FILE_OF(site_css), FILE_END };
+static const struct page_file site_styles[] = { FILE_OF(common_css), FILE_OF(site_css), FILE_END };
 static const struct page_file site_scripts[] = { FILE_OF(site), FILE_END };
 
 const struct page_files page_files_flame = {

@@ -13,8 +13,7 @@ const HOUR = 3600;
 const DAY = 24 * HOUR;
 const LONG = 2 * HOUR;
 const utc = (seconds) => new Date(seconds * 1000).toISOString().replace('T', ' ');
-/* as in the style, light and dark */
-const COLOURS = { muted: ['#5a5a66', '#a9a9b8'], accent: ['#8a3b12', '#ffb48a'], before: ['#1c5fd4', '#7fb0ff'] };
+const darkQuery = matchMedia('(prefers-color-scheme: dark)');
 
 class Site {
 	constructor() {
@@ -33,7 +32,7 @@ class Site {
 		byId('all').addEventListener('click', () => this.set('', '', ''));
 		byId('none').addEventListener('click', () => this.set('before-', '', ''));
 		new ResizeObserver(() => this.draw()).observe(this.line);
-		matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.draw());
+		darkQuery.addEventListener('change', () => this.draw());
 		this.load();
 	}
 
@@ -191,26 +190,28 @@ class Site {
 	}
 
 	draw() {
-		const dark = matchMedia('(prefers-color-scheme: dark)').matches ? 1 : 0;
+		const root = document.documentElement;
+		const style = getComputedStyle(root);
 		const ratio = window.devicePixelRatio || 1;
 		const width = this.line.clientWidth;
 		const height = this.line.clientHeight;
 		const context = this.canvas.getContext('2d');
 		const most = this.counts.reduce((a, b) => Math.max(a, b), 1);
 
+		root.dataset.theme = darkQuery.matches ? 'dark' : 'light';
 		this.canvas.width = Math.round(width * ratio);
 		this.canvas.height = Math.round(height * ratio);
 		context.setTransform(ratio, 0, 0, ratio, 0, 0);
-		context.fillStyle = COLOURS.muted[dark];
+		context.fillStyle = style.getPropertyValue('--muted');
 		for (let i = 0; i < this.counts.length; i++) {
 			const tall = this.counts[i] / most * (height - AXIS - 4);
 
 			context.fillRect(i * width / this.counts.length, height - AXIS - tall,
 				Math.max(width / this.counts.length - 0.4, 0.6), tall);
 		}
-		this.range('', COLOURS.accent[dark], context, width, height);
-		this.range('before-', COLOURS.before[dark], context, width, height);
-		this.axis(COLOURS.muted[dark], context, width, height);
+		this.range('', style.getPropertyValue('--accent'), context, width, height);
+		this.range('before-', style.getPropertyValue('--focus'), context, width, height);
+		this.axis(style.getPropertyValue('--muted'), context, width, height);
 	}
 
 	range(prefix, colour, context, width, height) {
