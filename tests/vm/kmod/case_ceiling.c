@@ -23,7 +23,7 @@ enum {
 	CEILING_WINDOW_NS = 100000000,
 	CEILING_REST_US = 300000,	/* in which all that may be spent at once is earned again */
 	CEILING_FIRST_WINDOWS = 12,	/* in which what may be spent at once is spent */
-	CEILING_AT_ONCE_NS = 3000000,	/* more than what the ceiling earns, in all of these together */
+	CEILING_AT_ONCE_NS = 2500000,	/* so: 2 ms, and a stretch of each session */
 	CEILING_WINDOWS = 10,		/* that are judged */
 	CEILING_CALL_NS = 1000,		/* charged for a call's interrupt */
 	CEILING_FAULTS = 64,		/* page faults for a unit of work */
