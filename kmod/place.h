@@ -22,10 +22,11 @@ enum {
 /*
  * For how many ns the interrupt or NMI of the PMU at @now may walk the user stack itself; 0: not at all.
  *
- * It may where it hit user mode: then nothing that runs with IRQs off is half done on this CPU, so no record,
- * no walk and no slot of the stash is, and user memory can be read as in any system call. @regs have to be those that the
- * entry from user mode saved, as the walk starts from these; a PMU's driver may have made up its own. What
- * waits in the stash was hit before and is written before, so that a ring has its samples in order of time.
+ * It may where it hit user mode: then nothing that runs with IRQs off is half done on this CPU, so no
+ * record, no walk and no slot of the stash is, and user memory can be read as in any system call. @regs have
+ * to be those that the entry from user mode saved, as the walk starts from these; a PMU's driver may have
+ * made up its own. What waits in the stash was hit before and is written before, so that a ring has its
+ * samples in order of time.
  */
 static __always_inline u32 place_walk_ns(const struct stacktap_counter *counter,
 					 struct pt_regs *regs, u64 now)

@@ -88,8 +88,8 @@ static inline void jitter_begin(struct jitter *jitter, __u64 period, __u64 seed)
 }
 
 /*
- * What jitter_next() does where a 16th of @period or less was drawn, as far as phases tell: the last sample was
- * in the last 16th of its own period, so this one is in the first 16th of the next.
+ * What jitter_next() does where a 16th of @period or less was drawn, as far as phases tell: the last sample
+ * was in the last 16th of its own period, so this one is in the first 16th of the next.
  */
 static jitter_rare __u64 jitter_next_least(struct jitter *jitter, __u64 period)
 {
