@@ -41,14 +41,21 @@ void fit_locale(void)
 		setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-void fit_start(bool is_wide)
+void fit_width(void)
 {
 	struct winsize size;
 
-	if (is_wide || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
+		width = max_of((int)size.ws_col, WIDTH_MIN + 0);
+}
+
+void fit_start(bool is_wide)
+{
+	if (is_wide)
 		return;
-	width = max_of((int)size.ws_col, WIDTH_MIN + 0);
-	fit_locale();
+	fit_width();
+	if (width != INT_MAX)
+		fit_locale();
 }
 
 /* Behind or before what is left out; a C library without C.UTF-8 may have no sign for it. */

@@ -12,9 +12,11 @@
 
 #include "base/macro.h"
 
-/* What is printed is UTF-8, whatever the locale has. */
+/* What is printed is UTF-8, whatever the locale has. Once, as files are read for it. */
 void fit_locale(void);
-/* How wide standard output is, before a pager has it; @is_wide: lines stay whole anyway. */
+/* How wide standard output is, at any time: whoever sits there may change it. */
+void fit_width(void);
+/* Both, before a pager has standard output; @is_wide: lines stay whole anyway. */
 void fit_start(bool is_wide);
 /* What follows goes to @file; NULL: to standard output. */
 void fit_into(FILE *file);

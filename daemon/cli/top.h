@@ -8,6 +8,7 @@
 #include "cli/select.h"
 #include "cli/sysroot.h"
 #include "cli/targets.h"
+#include "cli/title.h"
 #include "cli/top_cost.h"
 #include "pipeline/pipeline.h"
 #include "service/host.h"
@@ -36,7 +37,7 @@ struct top {
 	struct live_subject subject;	/* of BROWSE_CALLS */
 	char *code;			/* of BROWSE_CODE: lines, each ended by 0 */
 	size_t code_size, code_lines;
-	char code_of[128];		/* whose it is: the beginning of the name will do */
+	char code_of[TITLE_BYTES];	/* whose it is */
 	struct sysroot_process looks;	/* who looks for that into roots of processes; NULL: not yet */
 	int signals;
 };

@@ -75,7 +75,7 @@ int top_make_code(struct top *top, const struct live_row *row)
 {
 	free(steal_ptr(top->code));
 	top->code_size = top->code_lines = 0;
-	snprintf(top->code_of, sizeof(top->code_of), "%s, %u", row->name, row->id);
+	title_of(row->name, row->id, top->code_of);
 	*top->notice = 0;
 	if (need_opener(&top->looks) < 0)
 		snprintf(top->notice, sizeof(top->notice), "out of memory");

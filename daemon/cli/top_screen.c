@@ -132,7 +132,7 @@ static void draw(struct top *top, const struct live_table *table)
 
 	if (!out)
 		return;
-	fit_start(false);
+	fit_width();
 	browse_fit(&top->browse, rows, page);
 	top_print_header(out, top, table);
 	print_prompt(out, top, table);

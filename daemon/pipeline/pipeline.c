@@ -70,6 +70,7 @@ static int merge_first(void *ctx, uint32_t tgid)
 	}
 	process_table_merge(drain_processes(pipeline->drain), snapshot);
 	process_snapshot_free(snapshot);
+	queue_rouse(pipeline->requests);
 	if (++pipeline->scans % SCAN_DRAIN_EVERY)
 		return 0;
 	return capture_drain(pipeline->capture, &time);

@@ -265,6 +265,8 @@ void drain_thread_round(struct pipeline *pipeline, uint64_t closing, uint64_t ti
 		drain_want_close(pipeline->drain);
 	pipeline->closing = closing;
 	tell_rest(pipeline);
+	/* a round may take long, also to wait for memory */
+	queue_rouse(pipeline->requests);
 	drain_round(pipeline->drain, time);
 	queue_rouse(pipeline->requests);
 	if (pipeline->closed == closing || drain_wants_close(pipeline->drain))

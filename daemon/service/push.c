@@ -92,7 +92,9 @@ static void send_bytes(struct push *push, const struct buffer *plain, unsigned i
 		push->not_before = clock_monotonic() + (uint64_t)answer.retry_after_ms * NSEC_PER_MSEC;
 	if (answer.result != HTTP_ACCEPTED) {
 		see_failed(push, answer.text);
-		complain(&push->complaints, "did not take a request; the next one has its sums", &answer);
+		complain(&push->complaints, answer.result == HTTP_UNCONFIRMED ?
+			 "does not say that it took a request; the next one has its sums as well" :
+			 "did not take a request; the next one has its sums", &answer);
 		return;
 	}
 	complaints_end(&push->complaints);

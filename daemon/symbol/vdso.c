@@ -53,8 +53,9 @@ int vdso_read(vdso_ranges_fn *read_ranges, struct object **ret_object, struct sy
 	if (r < 0)
 		return r;
 	r = facts_read(&elf, object);
-	if (r == 0)
-		r = read_ranges(&elf, &ranges, &count);
+	/* its exports have names also without them */
+	if (r == 0 && read_ranges(&elf, &ranges, &count) < 0)
+		count = 0;
 	if (r == 0)
 		r = symtab_read(&elf, ranges, count, NULL, ret_symtab);
 	elf_close(&elf);

@@ -242,7 +242,8 @@ static void await_sleep(const struct reader *reader)
 	char path[64], state = 0;
 	FILE *file;
 
-	while (state != 'S') {
+	for (int ms = 0; state != 'S'; ms++) {
+		assert_in_range(ms, 0, 10000);
 		pause_ms(1);
 		if (!reader->tid)
 			continue;

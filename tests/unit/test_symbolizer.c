@@ -1356,6 +1356,33 @@ static void what_is_no_program_does_no_harm(void **state)
 	symbolizer_free(symbolizer);
 }
 
+static int read_no_ranges(const struct elf *elf, struct function_range **ret_ranges, size_t *ret_count)
+{
+	(void)elf;
+	(void)ret_ranges;
+	*ret_count = 100;
+	return -EBADMSG;
+}
+
+/* Also where nobody can tell where its other functions begin and end. */
+static void the_vdso_has_names_without_ranges(void **state)
+{
+	struct object *object;
+	struct symtab *symtab;
+
+	(void)state;
+	if (!getauxval(AT_SYSINFO_EHDR)) {
+		print_message("this process has no vDSO\n");
+		skip();
+	}
+	assert_int_equal(vdso_read(read_no_ranges, &object, &symtab), 0);
+	assert_true(symtab->count > 0);
+	for (uint32_t i = 0; i < symtab->count; i++)
+		assert_true(symbol_is_named(&symtab->symbols[i]));
+	symtab_free(symtab);
+	object_unref(object);
+}
+
 static void the_vdso_has_names(void **state)
 {
 	struct symbolizer *symbolizer = new_symbolizer();
@@ -1755,7 +1782,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_was_gone_is_found_later),
 		cmocka_unit_test(an_unannounced_file_is_opened_for_its_sample),
 		cmocka_unit_test(what_is_no_program_does_no_harm),
-		cmocka_unit_test(the_vdso_has_names),
+		cmocka_unit_test(the_vdso_has_names), cmocka_unit_test(the_vdso_has_names_without_ranges),
 		cmocka_unit_test(kernel_locations_are_resolved),
 		cmocka_unit_test(tables_are_evicted_and_names_stay),
 		cmocka_unit_test(descriptors_are_bounded_and_deleted_names_saved),

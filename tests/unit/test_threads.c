@@ -448,22 +448,25 @@ static void test_a_window_is_closed_when_asked(void **state _unused_)
 	end();
 }
 
-/* What a round announces thread B is woken up for behind the side band, and when the round is over, without a window. */
+/* What is announced thread B is woken up for behind the side band, and in a round, also of stacks that are deferred; without a window. */
 static void test_a_round_wakes_thread_b(void **state _unused_)
 {
 	uint64_t deadline;
 	struct message *gone;
-	size_t announced[2], left[2];
+	size_t announced[3], left[3];
 	int r;
 
 	request_scan(GONE_PID);
 	gone = message_take(pipeline.results, 60000, &r);
 	/* it has published its figures and waits for ever */
 	usleep(1000000);
-	for (int i = 0; i < 2; i++) {
-		start_program((uint32_t)getpid());
+	for (int i = 0; i < 3; i++) {
+		if (i < 2)
+			start_program((uint32_t)getpid());
+		else
+			feed_round(0);
 		announced[i] = queue_bytes(pipeline.requests);
-		if (i)
+		if (i == 1)
 			drain_ops.sideband_end(pipeline.drain);
 		else
 			drain_thread_round(&pipeline, pipeline.closing, clock_monotonic());
@@ -478,7 +481,8 @@ static void test_a_round_wakes_thread_b(void **state _unused_)
 	assert_non_null(gone);
 	message_free(gone);
 	assert_true(announced[0] && announced[1]);
-	assert_true(!left[0] && !left[1]);
+	assert_true(fed_deferred && announced[2]);
+	assert_true(!left[0] && !left[1] && !left[2]);
 }
 
 static void test_nothing_is_lost_on_the_way(void **state _unused_)

@@ -3,6 +3,7 @@
 
 #include <locale.h>
 
+#include "cli/title.c"
 #include "view/browse.h"
 
 static void type(struct browse *browse, const char *text)
@@ -121,6 +122,32 @@ static void lines_are_cut(void **state)
 	assert_string_equal(cut, "");
 }
 
+/* Behind all of a name, and of one that is too long, in characters of three bytes. */
+static void titles_end_with_the_process(void **state)
+{
+	char title[TITLE_BYTES], name[3 * TITLE_BYTES + 1] = "";
+
+	(void)state;
+	title_of("main", 7, title);
+	assert_string_equal(title, "main, 7");
+	for (size_t i = 0; i < TITLE_BYTES; i++)
+		strcat(name, "\xe4\xb8\xad");
+	for (size_t skipped = 0; skipped < 9; skipped += 3)
+		for (uint32_t id = 1; id < 1000000000; id *= 10) {
+			size_t at = 0;
+
+			name[skipped] = 'x';
+			title_of(name + skipped, id, title);
+			assert_in_range(strlen(title), TITLE_BYTES - 4, TITLE_BYTES - 1);
+			assert_int_equal(strtoul(strstr(title, ", ") + 2, NULL, 10), id);
+			while (title[at] == 'x' || title[at] == '?' || utf8_length(title + at) == 3)
+				at += title[at] == 'x' || title[at] == '?' ? 1 : 3;
+			assert_int_equal(title[at], ',');
+		}
+	title_of("main", UINT32_MAX, title);
+	assert_string_equal(title, "main, 4294967295");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +155,7 @@ int main(void)
 		cmocka_unit_test(keys_choose),
 		cmocka_unit_test(keys_ask),
 		cmocka_unit_test(lines_are_cut),
+		cmocka_unit_test(titles_end_with_the_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
