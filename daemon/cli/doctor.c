@@ -13,10 +13,10 @@ static const char help[] =
 	"usage: stacktap doctor [--json]\n\n"
 	"Checks what stacktap needs from this host: kernel, headers, DKMS, the module\n"
 	"and its limits, Secure Boot, signatures, lockdown, PMU, sessions that fell back\n"
-	"to cpu-clock, privilege, and files whose unwind tables are too large. Prints\n"
-	"what is wrong and the remedy. Needs neither the module nor privilege; ? marks\n"
-	"what it cannot see without them. Exit status 1 if something keeps stacktap from\n"
-	"working.\n\n"
+	"to cpu-clock, privilege, files whose unwind tables are too large, and a receiver\n"
+	"that does not take the daemon's profiles. Prints what is wrong and the remedy.\n"
+	"Needs neither the module nor privilege; ? marks what it cannot see without them.\n"
+	"Exit status 1 if something keeps stacktap from working.\n\n"
 	"      --json  everything as JSON\n"
 	"  -h, --help\n";
 

@@ -62,5 +62,6 @@ void check_kernel_symbols(struct doctor *doctor);
 void check_cgroup(struct doctor *doctor);
 
 void check_unwind_tables(struct doctor *doctor);
+void check_delivery(struct doctor *doctor);
 
 #endif /* STACKTAP_DOCTOR_CHECK_H */

@@ -5,11 +5,23 @@
 #include "doctor/check.h"
 #include "service/status.h"
 
+/* What stands behind @begin in its line of the daemon's status, and how long it is; NULL: there is no such line. */
+static const char *told(const struct doctor_input *input, const char *begin, int *ret_length)
+{
+	const char *line = input->status ? strstr(input->status, begin) : NULL;
+
+	if (!line)
+		return NULL;
+	line += strlen(begin);
+	*ret_length = (int)strcspn(line, "\n");
+	return line;
+}
+
 void check_unwind_tables(struct doctor *doctor)
 {
 	const struct doctor_input *input = doctor->input;
-	const char *line = input->status ? strstr(input->status, "\n" STATUS_NO_TABLE) : NULL;
 	int length;
+	const char *line = told(input, "\n" STATUS_NO_TABLE, &length);
 
 	if (input->status_error) {
 		say_unknown(doctor, "the daemon's status", input->status_error);
@@ -20,12 +32,48 @@ void check_unwind_tables(struct doctor *doctor)
 						       "no daemon runs that would want some");
 		return;
 	}
-	line += strlen("\n" STATUS_NO_TABLE);
-	length = (int)strcspn(line, "\n");
 	say(doctor, DOCTOR_WARNING, "files whose table is too large, which are walked by frame pointers: %.*s",
 	    length, line);
 	if (memmem(line, (size_t)length, "the module has no room", strlen("the module has no room")))
 		remedy(doctor, "load the module with a larger table_limit_mib");
 	else
 		remedy(doctor, "stacktap unwind-info FILE says what its table takes, or why it has none");
+}
+
+/* What an error begins with, as the exporter says it. */
+static const struct {
+	const char *begin, *remedy;
+} remedies[] = {
+	{ "HTTP 401", "set the credentials that the receiver wants: headers or headers_file of [export]" },
+	{ "HTTP 403", "set the credentials that the receiver wants: headers or headers_file of [export]" },
+	{ "gRPC 16", "set the credentials that the receiver wants: headers or headers_file of [export]" },
+	{ "gRPC 7", "set the credentials that the receiver wants: headers or headers_file of [export]" },
+	{ "HTTP 404", "correct the endpoint in [export], or turn profiles on there: docs/backends.md" },
+	{ "HTTP 405", "correct the endpoint in [export], or turn profiles on there: docs/backends.md" },
+	{ "gRPC 12", "correct the endpoint in [export], or turn profiles on there: docs/backends.md" },
+	{ "HTTP ", "look into the receiver's log: it was reached, and said so" },
+	{ "gRPC ", "look into the receiver's log: it was reached, and said so" },
+	{ "The local store", "let it be written, with room for it: its directory is in [store]" },
+	{ "Failed to connect", "start the receiver, or correct the endpoint in [export]" },
+	{ "Could not resolve", "correct the endpoint in [export], or the host's resolver" },
+	{ "", "stacktap status says how much waits; docs/troubleshooting.md has what it may be" },
+};
+
+void check_delivery(struct doctor *doctor)
+{
+	const struct doctor_input *input = doctor->input;
+	int length;
+	const char *line = told(input, "\n" STATUS_EXPORT_ERROR, &length);
+
+	if (input->status_error) {
+		say_unknown(doctor, "the daemon's status", input->status_error);
+	} else if (!line) {
+		say(doctor, DOCTOR_OK, input->status ? "the daemon has no error of sending profiles" :
+						       "no daemon runs that would send profiles");
+	} else {
+		say(doctor, DOCTOR_WARNING, "the daemon's last error of sending profiles: %.*s", length, line);
+		for (size_t i = 0; !doctor->finding->remedy[0]; i++)
+			if (!strncmp(line, remedies[i].begin, strlen(remedies[i].begin)))
+				remedy(doctor, "%s", remedies[i].remedy);
+	}
 }

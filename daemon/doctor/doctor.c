@@ -28,6 +28,7 @@ static const struct {
 	{ "kernel-symbols", check_kernel_symbols },
 	{ "cgroup", check_cgroup },
 	{ "unwind-tables", check_unwind_tables },
+	{ "delivery", check_delivery },
 };
 
 _Static_assert(ARRAY_SIZE(checks) == DOCTOR_CHECKS, "a finding for each check");

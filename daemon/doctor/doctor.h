@@ -10,7 +10,7 @@
 #include "doctor/finding.h"
 #include "doctor/input.h"
 
-enum { DOCTOR_CHECKS = 17 };
+enum { DOCTOR_CHECKS = 18 };
 
 struct doctor_report {
 	struct doctor_finding findings[DOCTOR_CHECKS];

@@ -182,7 +182,7 @@ static const struct status_line export_lines[] = {
 	{ .group = GROUP_JOURNAL,
 	  .text = "  journal of a daemon that was killed: {} files not copied to another destination's spool",
 	  .when = { C(JOURNAL_copies_failed) }, .values = { C(JOURNAL_copies_failed) } },
-	{ .group = GROUP_EXPORTER, .text = "  last export error: {fact}", .fact = FACT_EXPORTER_last_error },
+	{ .group = GROUP_EXPORTER, .text = STATUS_EXPORT_ERROR "{fact}", .fact = FACT_EXPORTER_last_error },
 	{ .group = GROUP_METRICS, .text = "  metrics at {fact}: {} requests, {} refused",
 	  .fact = FACT_METRICS_address, .values = { C(METRICS_requests), C(METRICS_requests_refused) } },
 	{ .group = GROUP_METRICS, .text = "  metrics are not served: {fact}", .fact = FACT_METRICS_error },

@@ -590,6 +590,48 @@ static void test_unwind_tables(void **state _unused_)
 	expect("unwind-tables", DOCTOR_UNKNOWN, "status", "sudo");
 }
 
+/* In the words of a daemon that runs, and of its exporter. */
+static void test_delivery(void **state _unused_)
+{
+	static const struct {
+		const char *error, *remedy;
+	} errors[] = {
+		{ "HTTP 401", "headers_file" },
+		{ "HTTP 404: page not found", "endpoint" },
+		{ "HTTP 503: no room", "receiver's log" },
+		{ "gRPC 14 UNAVAILABLE", "receiver's log" },
+		{ "gRPC 16 UNAUTHENTICATED: no token", "headers_file" },
+		{ "The local store: No space left on device", "[store]" },
+		{ "Failed to connect to 127.0.0.1 port 9", "start the receiver" },
+		{ "Could not resolve host: nowhere.example", "resolver" },
+		{ "SSL certificate problem: self-signed certificate", "troubleshooting" },
+	};
+	struct exporter_stats exporter = { .destination_count = 0 };
+	struct pipeline_stats pipeline = { .has_tables = true };
+	struct snapshot snapshot = { .pipeline = &pipeline, .exporter = &exporter };
+	char *text;
+	size_t size;
+
+	expect("delivery", DOCTOR_OK, "no daemon", NULL);
+	for (size_t i = 0; i <= ARRAY_SIZE(errors); i++) {
+		FILE *stream = open_memstream(&text, &size);
+
+		if (i)
+			sprintf(exporter.sum.last_error, "%s", errors[i - 1].error);
+		status_print_daemon_text(stream, &snapshot);
+		fclose(stream);
+		input.status = text;
+		if (i)
+			expect("delivery", DOCTOR_WARNING, errors[i - 1].error, errors[i - 1].remedy);
+		else
+			expect("delivery", DOCTOR_OK, "no error", NULL);
+		free(text);
+	}
+	input.status = NULL;
+	input.status_error = -EACCES;
+	expect("delivery", DOCTOR_UNKNOWN, "status", "sudo");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -614,6 +656,7 @@ int main(void)
 		TEST(test_kernel_symbols),
 		TEST(test_cgroup),
 		TEST(test_unwind_tables),
+		TEST(test_delivery),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 import collections
 import glob
 import http.client
+import http.server
 import json
 import os
 import re
@@ -140,6 +141,7 @@ def spool(t, environment):
     nobody = dict(environment, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
     daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/spool.conf", env=nobody)
     t.until(lambda: of_spool(daemon)["payloads_waiting"] >= 3, 60, "three payloads in the spool")
+    doctor(t)
     daemon.kill()
     t.wait(daemon, 30)
     left = sum(os.path.getsize(f"/tmp/spool/{name}") for name in os.listdir("/tmp/spool"))
@@ -155,6 +157,32 @@ def spool(t, environment):
         t.ok("of an earlier run wait in the spool" in log.read(), "the next daemon says what was left")
     t.ok(left and counted["payloads_sent"] >= 3 and not counted["payloads_dropped"],
          f"and sends it: {left} bytes left, then {counted}")
+
+
+class Unavailable(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_error(503, "no room")
+
+    def log_message(self, *_):
+        pass
+
+
+def doctor(t):
+    """What `doctor` says of a receiver that is down, and of one that is there and takes nothing."""
+    def delivery():
+        checks = json.loads(t.run("/opt/stacktap/bin/stacktap", "doctor", "--json", check=False).stdout)["checks"]
+        return next(check for check in checks if check["name"] == "delivery")
+
+    told = delivery()
+    t.ok(told["state"] == "warning" and "127.0.0.1 port 9" in told["text"] and "start the receiver" in told["remedy"],
+         "doctor names a receiver that is down, and what to do", told)
+    with http.server.HTTPServer(("127.0.0.1", 9), Unavailable) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        told = t.until(lambda: "HTTP 503" in delivery()["text"] and delivery(), 90, "doctor to name the receiver's 503")
+        server.shutdown()
+    t.ok(told["state"] == "warning" and "receiver's log" in told["remedy"],
+         "and one that is there and takes nothing", told)
 
 
 def of_spool(daemon):
