@@ -319,7 +319,8 @@ def main():
     files = list(unique(everything(tree) if whole else pick(tree)))
     tell(len(files) >= (1200 if whole else 20), f"{len(files)} files to compare", files)
     check_ratios(check_files(stacktap, f"{directory}/unwind_rows", files, not whole))
-    for verdict in live.judge(directory, 1 if whole else 20):
+    every = 1 if whole else 20
+    for verdict in (*live.judge(directory, every), live.judge_ocaml(directory, every)):
         tell(*verdict)
     print(f"1..{len(RESULTS)}")
     return 0 if all(RESULTS) else 1

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 # of each line one must have been stepped through: a stripped library has its exported names alone
 REQUIRED = [("_start",), ("PLT",), ("main",), ("_ZL9recursionj",), ("_ZL8variablem",),
@@ -29,9 +30,35 @@ TUNABLES = {
 }
 
 
-def step_through(directory, every, arguments, tunables=""):
+# caml_c_call takes its return address off the stack for a moment
+OCAML_REQUIRED = ("caml_c_call", "caml_start_program", "camlWork__descend", "work", "work_inside")
+OCAML = """
+external work : int -> int = "work"
+let rec descend n = if n = 0 then work 3 else 1 + descend (n - 1)
+let () = exit (descend 7 - descend 7)
+"""
+OCAML_STUB = """
+#include <caml/mlvalues.h>
+#include <caml/alloc.h>
+static __attribute__((noinline)) long work_inside(long n)
+{
+	long sum = 0;
+	for (long i = 0; i < n; i++)
+		sum += i * n;
+	__asm__ volatile("" : "+r"(sum));
+	return sum + 1;
+}
+value work(value n)
+{
+	long sum = work_inside(Long_val(n));
+	return Val_long(sum + caml_string_length(caml_copy_string("x")));
+}
+"""
+
+
+def step_through(directory, every, arguments, tunables="", program="unwind_target"):
     """(what it found or None, its standard error)"""
-    command = [f"{directory}/unwind_live", str(every), f"{directory}/unwind_target", *arguments]
+    command = [f"{directory}/unwind_live", str(every), os.path.join(directory, program), *arguments]
     process = subprocess.run(command, capture_output=True, text=True, check=False,
                              env=dict(os.environ, GLIBC_TUNABLES=tunables))
     try:
@@ -68,6 +95,22 @@ def judge(directory, every):
     yield (wrong == 0 and compared > 1000 and len(variants) > 1,
            f"{len(variants)} variants of memcpy() and others, {compared} instructions: "
            f"{wrong} stacks wrong", errors)
+
+
+def judge_ocaml(directory, every):
+    """The same of a program in OCaml, with its runtime and C below it, where its compiler is: one verdict."""
+    with tempfile.TemporaryDirectory() as work:
+        for name, text in (("work.ml", OCAML), ("stub.c", OCAML_STUB)):
+            with open(os.path.join(work, name), "w", encoding="ascii") as file:
+                file.write(text)
+        subprocess.run(["ocamlopt", "-o", "work", "stub.c", "work.ml"], cwd=work, check=True)
+        found, errors = step_through(directory, 20 * every, [], program=os.path.join(work, "work"))
+    if not found:
+        return False, "a program in OCaml is stepped through", errors
+    missing = [name for name in OCAML_REQUIRED if not any(one.startswith(name) for one in found["functions"])]
+    return (found["wrong"] == 0 and found["we_ended"] == 0 and found["compared"] > 2000 and
+            found["complete"] > 0.99 * found["compared"] and not missing,
+            f"OCaml: {describe(found)}", missing or errors)
 
 
 def main():
