@@ -308,8 +308,8 @@ class Keys:
     def heading(self):
         return tuple(self.lines()[4].split()[2:])
 
-    def press(self, key, have, want, text):
-        """@have is @want, soon."""
+    def press(self, key, have, want, text, before=""):
+        """@have is @want, soon. A failure shows the screen that it is held against, too: @before."""
         os.write(self.terminal.master, key)
         seen = have()
         for _ in range(200):
@@ -317,7 +317,7 @@ class Keys:
                 break
             time.sleep(0.05)
             seen = have()
-        self.t.ok(seen == want, text if seen == want else f"{text}: {seen!r}, not {want!r}", self.terminal.text())
+        self.t.ok(seen == want, text if seen == want else f"{text}: {seen!r}, not {want!r}", before + "\n" + self.terminal.text())
 
 
 def stands_still(t, look, text):
@@ -342,7 +342,7 @@ def keys(t, busy):
     # a sample that comes late has a row of its own: what is frozen stays as it is
     now.press(b"p", lambda: ", frozen" in now.prompt(), True, "p freezes what is there")
     stands_still(t, now.names, "what is frozen stands still")
-    rows = now.names()
+    rows, whole = now.names(), terminal.text()
     t.ok(", kernel 0.0 %" in now.lines()[0] and "[k] " not in terminal.text(), "--user-only takes no sample in the kernel", terminal.text())
     # as many rows as fit are a page
     now.press(b"", lambda: {line.split()[-1] for line in now.lines()[5:] if "[u] main" in line}, {"/opt/stacktap/workload/deep"},
@@ -356,7 +356,7 @@ def keys(t, busy):
     now.press(b"", now.names, rows[:2], "two rows, as many as fit")
     for key, row, text in ((DOWN, 1, "down"), (DOWN, 2, "down, again"), (UP, 1, "up"), (HOME, 0, "home"), (PAGE_DOWN, 2, "page down"),
                            (PAGE_UP, 0, "page up"), (END, -1, "end")):
-        now.press(key, now.selected, rows[row:row + 1] or rows[row:], f"{text} selects that row")
+        now.press(key, now.selected, rows[row:row + 1] or rows[row:], f"{text} selects that row", whole)
     t.ok(set(now.selected()) <= set(now.names()), "and it is on the screen", terminal.text())
     now.press(b"p", lambda: ", frozen" in now.prompt(), False, "p goes on")
     now.press(HOME, now.selected, rows[:1], "home, from there")
