@@ -267,7 +267,9 @@ static void fetch_ahead(const struct window *window, size_t i)
 
 	if (i + SAMPLES >= window->news_count)
 		return;
-	__builtin_prefetch(&window->samples[window->news[i + SAMPLES]]);
+	sample = &window->samples[window->news[i + SAMPLES]];
+	__builtin_prefetch(sample);
+	__builtin_prefetch(&sample->times);
 	sample = &window->samples[window->news[i + STACKS]];
 	__builtin_prefetch(sample->stack);
 	__builtin_prefetch(sample->times + sample->in_cuts);
