@@ -354,6 +354,10 @@ def keys(t, busy):
     terminal.size(7, 80)
     child.send_signal(signal.SIGWINCH)
     now.press(b"", now.names, rows[:2], "two rows, as many as fit")
+    # another size and back before it looked: ncurses sees no change, and the terminal may have kept nothing
+    terminal.size(7, 80)
+    child.send_signal(signal.SIGWINCH)
+    now.press(b"", now.names, rows[:2], "a size that is the same again is drawn anew, too")
     for key, row, text in ((DOWN, 1, "down"), (DOWN, 2, "down, again"), (UP, 1, "up"), (HOME, 0, "home"), (PAGE_DOWN, 2, "page down"),
                            (PAGE_UP, 0, "page up"), (END, -1, "end")):
         now.press(key, now.selected, rows[row:row + 1] or rows[row:], f"{text} selects that row", whole)
