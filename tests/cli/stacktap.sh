@@ -280,7 +280,7 @@ value = json.loads(result.stdout)
 checks = {check["name"]: check for check in value["checks"]}
 states = [check["state"] for check in value["checks"]]
 assert not result.stderr and not text.stderr, result.stderr + text.stderr
-assert len(checks) == len(states) == 17, checks
+assert len(checks) == len(states) == 18, checks
 assert states.count("problem") == value["problems"], states
 assert states.count("warning") == value["warnings"]
 assert result.returncode == text.returncode == (1 if value["problems"] else 0), result.returncode
