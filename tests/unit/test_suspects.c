@@ -73,7 +73,7 @@ static void a_part_of_the_blame_is_not_all_of_it(void **state)
 	}
 	suspects_accuse(&suspects, &object, -ETIMEDOUT, 10);
 	assert_true(is_set_apart(1));
-	assert_string_equal(suspects.last_set_apart, "/usr/bin/program: the parser did not come to an end");
+	assert_string_equal(suspects.last_set_apart, "/usr/bin/program: the parser did not finish");
 }
 
 int main(void)
