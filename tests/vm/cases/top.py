@@ -95,11 +95,11 @@ SELECTED = (None, False, True)
 
 class Terminal:
     """
-    A pseudo-terminal and what it would show: no more sequences than ncurses sends a vt100, or a Linux console, without
-    scrolling. Each cell has a style: number of the colour or None, bold, reverse.
+    A pseudo-terminal and what it would show: the sequences that ncurses sends a vt100, or a Linux console; another one is
+    an error. Each cell has a style: number of the colour or None, bold, reverse.
     """
 
-    SEQUENCE = re.compile(rb"\x1b\[([?0-9;]*)([@A-Za-z])|\x1b[()].|\x1b\]R|\x1b[=>78]|[\x80-\xff]+|[\s\S]")
+    SEQUENCE = re.compile(rb"\x1b\[([?0-9;]*)([@A-Za-z])|\x1b[()].|\x1b\]R|\x1b[=>78M]|[\x80-\xff]+|[\s\S]")
     BEGUN = re.compile(rb"(?:\x1b(?:\[[?0-9;]*|[()\]])?|[\xc0-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf7][\x80-\xbf]{0,2})?\Z")
 
     def __init__(self, lines, columns):
@@ -114,6 +114,8 @@ class Terminal:
         self.styles = [[PLAIN] * columns for _ in range(lines)]
         self.style = PLAIN
         self.line = self.column = 0
+        self.saved = 0, 0, PLAIN
+        self.top, self.bottom = 0, lines  # of what scrolls
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def text(self, seconds=0.3):
@@ -135,7 +137,19 @@ class Terminal:
         elif char == b"\r":
             self.column = 0
         elif char == b"\n":
-            self.line = min(self.line + 1, self.lines - 1)
+            if self.line == self.bottom - 1:
+                self.move_lines(self.top, -1)
+            else:
+                self.line = min(self.line + 1, self.lines - 1)
+        elif char == b"\x1b7":
+            self.saved = self.line, self.column, self.style
+        elif char == b"\x1b8":
+            self.line, self.column, self.style = self.saved
+        elif char == b"\x1bM":
+            if self.line == self.top:
+                self.move_lines(self.top, 1)
+            else:
+                self.line = max(self.line - 1, 0)
         elif char == b"\b":
             self.column = max(self.column - 1, 0)
         elif char == b"\t":
@@ -146,6 +160,14 @@ class Terminal:
                     self.cells[self.line][self.column] = one
                     self.styles[self.line][self.column] = self.style
                 self.column += 1
+
+    def move_lines(self, first, count):
+        """Those from @first to the end of what scrolls: so many down, or up where it is below 0."""
+        for rows, blank in ((self.cells, " "), (self.styles, PLAIN)):
+            blanks = [[blank] * self.columns for _ in range(min(abs(count), self.bottom - first))]
+            kept = rows[first:self.bottom]
+            kept = blanks + kept[:len(kept) - len(blanks)] if count > 0 else kept[len(blanks):] + blanks
+            rows[first:self.bottom] = kept
 
     def control(self, what, numbers):
         first = numbers[0]
@@ -170,12 +192,23 @@ class Terminal:
             step = max(first, 1)
             self.line += {"A": -step, "B": step}.get(what, 0)
             self.column += {"C": step, "D": -step}.get(what, 0)
+        elif what == "r":
+            self.top, self.bottom = max(first, 1) - 1, min(numbers[-1] if len(numbers) > 1 else self.lines, self.lines)
+            self.line = self.column = 0
+        elif what in "LM":
+            if self.top <= self.line < self.bottom:
+                self.move_lines(self.line, max(first, 1) * (1 if what == "L" else -1))
+            self.column = 0
+        elif what in "ST":
+            self.move_lines(self.top, max(first, 1) * (1 if what == "T" else -1))
         elif what == "K":
             self.erase(self.line, *((0, self.column + 1) if first == 1 else (self.column, self.columns)))
         elif what == "J":
             self.erase(self.line, self.column, self.columns)
             for line in range(self.line + 1, self.lines):
                 self.erase(line, 0, self.columns)
+        elif what not in "hlc":
+            raise ValueError(f"a sequence that ends with {what}, which this terminal does not know")
 
     def erase(self, line, begin, end):
         for column in range(begin, min(end, self.columns)):
