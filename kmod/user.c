@@ -42,8 +42,7 @@ static void user_walk_frames(struct stacktap_stack *stack, struct cost_moment be
 
 /*
  * In a session that uses tables. Slices are left to phase 2, and so are walks without a list, as most of
- * these have a slice. What is put off is not counted: phase 2 walks that stack again. What has faulted is
- * not put off: an NMI that came in then has left its hit in the stash, and this one would come behind it.
+ * these have a slice. What is put off is not counted: phase 2 walks that stack again.
  */
 static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *regs,
 				      struct stacktap_stack *stack,
@@ -71,9 +70,8 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 		return;
 	}
 	st_walk_tables(list, cpu->memo, regs, stack, began, limit_ns, &counts);
-	if (in_place && !counts.has_faulted &&
-	    unlikely(stack->end == STACKTAP_END_TIME ||
-		     (counts.is_unlisted && session->slice_bytes))) {
+	if (in_place && unlikely(stack->end == STACKTAP_END_TIME ||
+				 (counts.is_unlisted && session->slice_bytes))) {
 		stack->end = STACK_PUT_OFF;
 		return;
 	}

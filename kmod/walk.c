@@ -19,8 +19,6 @@ struct walk_memory {
 	u32 stamp;		/* for the tables that are hit */
 	bool is_admitted;	/* copy_from_user_nmi() found current's mm loaded */
 	bool is_hooked;		/* each frame may be the last */
-	/* a read did; of x86, see walk_counts. Those that unwind_read_quick() cannot do come again by walk_read() */
-	bool has_faulted;
 	unsigned long mask;	/* of the user's half, to the end of the page behind it */
 	u64 missing;		/* the last address that could not be read */
 	struct cost_moment began;
@@ -31,10 +29,8 @@ struct walk_memory {
 /* by copy_from_user_nmi(), because only that checks that the loaded mm is current's */
 static noinline int walk_read_first(struct walk_memory *memory, const u64 __user *p, u64 *ret_value)
 {
-	if (copy_from_user_nmi(ret_value, p, sizeof(*p))) {
-		memory->has_faulted = true;
+	if (copy_from_user_nmi(ret_value, p, sizeof(*p)))
 		return -EFAULT;
-	}
 	memory->is_admitted = true;
 	return 0;
 }
@@ -65,7 +61,6 @@ static __always_inline int walk_read(struct walk_memory *memory, u64 address, u6
 
 unreadable:
 	user_access_end();
-	memory->has_faulted = true;
 	return -EFAULT;
 }
 
@@ -261,7 +256,6 @@ void st_walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
 	ret_counts->frames = walk.count;
 	ret_counts->fp_frames = walk.fp_count;
 	ret_counts->searches = walk.searches;
-	ret_counts->has_faulted = memory.has_faulted;
 	ret_counts->is_unlisted = end == STACKTAP_END_COMPLETE ? walk.is_unlisted :
 				  end == STACKTAP_END_NO_RULE &&
 				  !unwind_walk_find(&walk, walk.pc);

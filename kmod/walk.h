@@ -22,7 +22,6 @@ struct walk_counts {
 	unsigned int fp_frames;
 	unsigned int searches;
 	bool is_unlisted;	/* it ended in code that the list does not know */
-	bool has_faulted;	/* on x86, where the return from a fault in an NMI lets the next one in */
 };
 
 /*

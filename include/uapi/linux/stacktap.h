@@ -661,9 +661,7 @@ struct stacktap_cpu_record {
  * 0: never). perf lowers the sampling rate of the whole system when its own mean of them is above what
  * perf_cpu_time_max_percent allows, 2500 ns by default. What is not done within 13 times in_place_ns or WALK_LIMIT_NS, has no
  * list in a session that uses tables, or is to have a stack slice, is left to phase 2 as if it had not been
- * begun, which CNT_PUT_OFF counts, and the next 16 hits of its address space on that CPU are left to it at once. A walk by
- * tables that has faulted on x86 is not, so that records stay in order: it ends in TIME. SAMPLE_TWO_PHASE tells which way a
- * sample went.
+ * begun, which CNT_PUT_OFF counts, and the next 16 hits of its address space on that CPU are left to it at once. SAMPLE_TWO_PHASE tells which way a sample went.
  *
  * A clock's timer that is late by whole periods, as IRQs were off or a virtual CPU did not run, gives
  * one sample for all of them: CNT_MISSED counts the others. No handler was called for those, so they
