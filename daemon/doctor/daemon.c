@@ -40,20 +40,27 @@ void check_unwind_tables(struct doctor *doctor)
 		remedy(doctor, "stacktap unwind-info FILE says what its table takes, or why it has none");
 }
 
+#define REMEDY_CREDENTIALS "set the credentials that the receiver wants: headers or headers_file of [export]"
+#define REMEDY_ENDPOINT "correct the endpoint in [export], or turn profiles on there: docs/backends.md"
+#define REMEDY_OTHER "correct the endpoint in [export]: another server, or a proxy, answers there"
+#define REMEDY_LOG "look into the receiver's log: it answered with this error"
+
 /* What an error begins with, as the exporter says it. */
 static const struct {
 	const char *begin, *remedy;
 } remedies[] = {
-	{ "HTTP 401", "set the credentials that the receiver wants: headers or headers_file of [export]" },
-	{ "HTTP 403", "set the credentials that the receiver wants: headers or headers_file of [export]" },
-	{ "gRPC 16", "set the credentials that the receiver wants: headers or headers_file of [export]" },
-	{ "gRPC 7", "set the credentials that the receiver wants: headers or headers_file of [export]" },
-	{ "HTTP 404", "correct the endpoint in [export], or turn profiles on there: docs/backends.md" },
-	{ "HTTP 405", "correct the endpoint in [export], or turn profiles on there: docs/backends.md" },
-	{ "gRPC 12", "correct the endpoint in [export], or turn profiles on there: docs/backends.md" },
-	{ "HTTP ", "look into the receiver's log: it was reached, and said so" },
-	{ "gRPC ", "look into the receiver's log: it was reached, and said so" },
-	{ "The local store", "let it be written, with room for it: its directory is in [store]" },
+	{ "HTTP 401", REMEDY_CREDENTIALS },
+	{ "HTTP 403", REMEDY_CREDENTIALS },
+	{ "gRPC 16", REMEDY_CREDENTIALS },
+	{ "gRPC 7", REMEDY_CREDENTIALS },
+	{ "HTTP 404", REMEDY_ENDPOINT },
+	{ "HTTP 405", REMEDY_ENDPOINT },
+	{ "gRPC 12", REMEDY_ENDPOINT },
+	{ "HTTP 2", REMEDY_OTHER },
+	{ "gRPC 0", REMEDY_OTHER },
+	{ "HTTP ", REMEDY_LOG },
+	{ "gRPC ", REMEDY_LOG },
+	{ "The local store", "make room in the directory of [store], and let stacktapd write it" },
 	{ "Failed to connect", "start the receiver, or correct the endpoint in [export]" },
 	{ "Could not resolve", "correct the endpoint in [export], or the host's resolver" },
 	{ "", "stacktap status says how much waits; docs/troubleshooting.md has what it may be" },

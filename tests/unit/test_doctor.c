@@ -599,6 +599,8 @@ static void test_delivery(void **state _unused_)
 		{ "HTTP 401", "headers_file" },
 		{ "HTTP 404: page not found", "endpoint" },
 		{ "HTTP 503: no room", "receiver's log" },
+		{ "HTTP 200 with a page", "a proxy" },
+		{ "gRPC 0 OK with a message", "a proxy" },
 		{ "gRPC 14 UNAVAILABLE", "receiver's log" },
 		{ "gRPC 16 UNAUTHENTICATED: no token", "headers_file" },
 		{ "The local store: No space left on device", "[store]" },
