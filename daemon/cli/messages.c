@@ -158,7 +158,8 @@ static int each_of_store(struct messages *messages,
 		total += number;
 	}
 	progress_done();
-	return ret || total ? ret : cli_error("%s holds no profiles: " RECORDING_STORE, messages->path);
+	return ret || total ? ret :
+			      cli_error("%s holds no profiles%s", messages->path, messages->count ? "" : ": " RECORDING_STORE);
 }
 
 int messages_each(struct messages *messages,

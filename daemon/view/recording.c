@@ -202,7 +202,8 @@ struct job {
 	const struct selection *selection;	/* NULL: all */
 	struct reader *reader;
 	struct recording_again *again;	/* NULL: once is enough */
-	bool is_cut, is_store;
+	bool is_cut;
+	bool has_no_files;	/* of a store */
 	char *error;
 	size_t error_size;
 };
@@ -260,7 +261,7 @@ static int fail_empty(const struct job *job, bool is_cut)
 		return fail_with(-EBADMSG, job->error, job->error_size,
 				 "%s is cut off inside its first message", job->name);
 	return fail_with(-ENODATA, job->error, job->error_size, "%s holds no profiles%s", job->name,
-			 job->is_store ? ": " RECORDING_STORE : "");
+			 job->has_no_files ? ": " RECORDING_STORE : "");
 }
 
 static int check_messages(const struct job *job)
@@ -431,6 +432,7 @@ static int read_store(int directory, bool needs_bounds, struct job *job)
 
 	if (err)
 		return fail_open(job, err);
+	job->has_no_files = !count;
 	if (count && needs_bounds) {
 		use_store_file(directory, times[0], &bounds);
 		for (size_t i = count; i-- > 0 && !bounds.to;)
@@ -478,8 +480,7 @@ int recording_read_twice(const char *path, const struct selection *selection, st
 	err = open_named(path, needs_bounds, &fd, ret_error, error_size);
 	if (err)
 		return err;
-	job.is_store = !fstat(fd, &st) && S_ISDIR(st.st_mode);
-	if (job.is_store)
+	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
 		err = read_store(fd, needs_bounds, &job);
 	else
 		err = read_file(fd, needs_bounds, &job);
