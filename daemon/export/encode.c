@@ -2,8 +2,10 @@
 #include "export/encode.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "export/downsample.h"
 #include "export/frames.h"
@@ -456,6 +458,15 @@ static int window_encode(struct encoder *encoder, const struct window *window,
 	return err;
 }
 
+/* Once a minute: whoever runs such a program does so in every window. */
+static bool may_warn(void)
+{
+	static _Atomic uint64_t next;
+	uint64_t now = clock_monotonic(), due = atomic_load(&next);
+
+	return now >= due && atomic_compare_exchange_strong(&next, &due, now + 60 * NSEC_PER_SEC);
+}
+
 int encode_window(const struct encode_options *options, const struct window *window,
 		  int (*sink)(void *ctx, struct payload *payload), void *ctx)
 {
@@ -467,7 +478,7 @@ int encode_window(const struct encode_options *options, const struct window *win
 	err = encoder_init(&encoder, options) ?: window_encode(&encoder, window, sink, ctx);
 	if (!err && encoder.left_out && options->wants_all)
 		err = -ENOBUFS;
-	else if (encoder.left_out && !options->is_again)
+	else if (!err && encoder.left_out && !options->is_again && may_warn())
 		log_warning("%" PRIu64 " samples are left out of a window: the names of a stack of theirs need more memory than "
 			    "the pool `encode' has", encoder.left_out);
 	encoder_done(&encoder);
