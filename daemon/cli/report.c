@@ -27,8 +27,8 @@ static const char help[] =
 	"                          container, service or cgroup\n"
 	"      --tree              what calls what, from the outermost function down\n"
 	"      --callers           what ran, and below it who called it\n"
-	"      --summary           ten lines: where time goes, what is odd, how sure,\n"
-	"                          what was lost\n\n"
+	"      --summary           at most ten lines: where time goes, bursts, errors,\n"
+	"                          losses\n\n"
 	SELECT_HELP
 	"\nRows:\n"
 	"      --filter REGEX      only rows whose name matches; of --tree and --callers\n"

@@ -93,7 +93,7 @@ static void send_bytes(struct push *push, const struct buffer *plain, unsigned i
 	if (answer.result != HTTP_ACCEPTED) {
 		see_failed(push, answer.text);
 		complain(&push->complaints, answer.result == HTTP_UNCONFIRMED ?
-			 "does not say that it took a request; the next one has its sums as well" :
+			 "did not confirm a request; the next one has its sums as well" :
 			 "did not take a request; the next one has its sums", &answer);
 		return;
 	}

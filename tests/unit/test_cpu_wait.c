@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +31,8 @@ static pid_t start_child(bool is_busy_first)
 	assert_true(pid >= 0);
 	if (pid)
 		return pid;
-	for (uint64_t until = clock_monotonic() + STRETCH_MS / 2 * NSEC_PER_MSEC; is_busy_first && clock_monotonic() < until;)
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (uint64_t until = clock_monotonic() + STRETCH_MS / 5 * NSEC_PER_MSEC; is_busy_first && clock_monotonic() < until;)
 		;
 	if (read(wake[0], &byte, 1) != 1)
 		_exit(1);

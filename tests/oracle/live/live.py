@@ -98,7 +98,7 @@ def judge(directory, every):
 
 
 def judge_ocaml(directory, every):
-    """The same of a program in OCaml, with its runtime and C below it, where its compiler is: one verdict."""
+    """The same of a program in OCaml, with its runtime and C below it: one verdict."""
     with tempfile.TemporaryDirectory() as work:
         for name, text in (("work.ml", OCAML), ("stub.c", OCAML_STUB)):
             with open(os.path.join(work, name), "w", encoding="ascii") as file:

@@ -180,10 +180,8 @@ def doctor(t):
     with http.server.HTTPServer(("127.0.0.1", 9), Unavailable) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         # the next try comes after a pause
-        deadline = time.monotonic() + 60
-        while "HTTP 503" not in told["text"] and time.monotonic() < deadline:
-            time.sleep(1)
-            told = delivery()
+        t.comes_to(lambda: "HTTP 503" in delivery()["text"], 60)
+        told = delivery()
         server.shutdown()
     t.ok(told["state"] == "warning" and "HTTP 503" in told["text"] and "receiver's log" in told["remedy"],
          "and one that is there and takes nothing", told)

@@ -30,7 +30,7 @@ enum {
 	DRAWN_PERIOD = 1000,
 	DRAWN_WHOLE = 1 << 15,
 	DRAWN_NEAR = 3,			/* page faults: two by rounding, and what is read a little later */
-	DRAWN_FAULTS = 16000,
+	DRAWN_FAULTS = 32000,
 	DRAWN_ENOUGH = 10,
 };
 
@@ -558,7 +558,7 @@ void case_drawn(void)
 	tap(drawn.samples >= DRAWN_ENOUGH && drawn.varied * 10 >= drawn.samples * 9, "%" PRIu64
 	    " samples, of other periods than the one before %" PRIu64, drawn.samples, drawn.varied);
 	/* another program may fault just then */
-	tap(drawn.right * 10 >= drawn.samples * 9, "give or take %u the drawn period is the page faults since the"
+	tap(drawn.right * 10 >= drawn.samples * 8, "give or take %u the drawn period is the page faults since the"
 	    " one before in %" PRIu64 " of %" PRIu64, DRAWN_NEAR, drawn.right, drawn.samples);
 	tap(client_balanced(&client), "the ledger balances");
 	client_close(&client);
