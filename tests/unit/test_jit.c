@@ -53,6 +53,8 @@ static struct jitted begin_with(pid_t pid, unsigned int names_ms)
 	jitted.image->start_time = start_time_of(pid);
 	jitted.memory = mapped_file_new(OBJECT_ANONYMOUS, "//anon");
 	snprintf(jitted.map, sizeof(jitted.map), "/tmp/perf-%d.map", pid);
+	/* of one that had its number, and was killed */
+	unlink(jitted.map);
 	symbolizer_see_image(jitted.symbolizer, jitted.image, NULL);
 	return jitted;
 }
