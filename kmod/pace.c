@@ -53,8 +53,8 @@ u64 st_pace_late(struct stacktap_pace *pace, const struct perf_event *event, u64
 	struct jitter *jitter = &pace->jitter;
 	u64 due = pace->due;
 
-	/* it was late, or went on without us: our periods did not move meanwhile */
-	if (expired != due && pace->period != PACE_WHOLE)
+	/* it was late, or went on without us: our periods did not move meanwhile. The first is where it was drawn */
+	if (due && expired != due && pace->period != PACE_WHOLE)
 		jitter_place(jitter, pace->period, expired - (due - jitter->offset));
 	if (event->attr.exclude_user || event->attr.exclude_kernel) {
 		if (event->hw.interrupts == COMPAT_MAX_INTERRUPTS)
