@@ -391,6 +391,8 @@ def keys(t, busy):
     terminal.size(7, 80)
     child.send_signal(signal.SIGWINCH)
     now.press(b"", now.names, rows[:2], "a size that is the same again is drawn anew, too")
+    # what it left out there is no other assertion's
+    os.write(terminal.master, REDRAW)
     for key, row, text in ((DOWN, 1, "down"), (DOWN, 2, "down, again"), (UP, 1, "up"), (HOME, 0, "home"), (PAGE_DOWN, 2, "page down"),
                            (PAGE_UP, 0, "page up"), (END, -1, "end")):
         now.press(key, now.selected, rows[row:row + 1] or rows[row:], f"{text} selects that row", whole)
