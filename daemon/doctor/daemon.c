@@ -5,13 +5,23 @@
 #include "doctor/check.h"
 #include "service/status.h"
 
-/* What stands behind @begin in its line of the daemon's status, and how long it is; NULL: there is no such line. */
-static const char *told(const struct doctor_input *input, const char *begin, int *ret_length)
+/*
+ * What stands behind @begin in its line of the daemon's status, and how long it is. NULL where there is no such line, which is
+ * said: @fine of a daemon that runs, else @absent.
+ */
+static const char *told(struct doctor *doctor, const char *begin, const char *fine, const char *absent, int *ret_length)
 {
+	const struct doctor_input *input = doctor->input;
 	const char *line = input->status ? strstr(input->status, begin) : NULL;
 
-	if (!line)
+	if (input->status_error) {
+		say_unknown(doctor, "the daemon's status", input->status_error);
 		return NULL;
+	}
+	if (!line) {
+		say(doctor, DOCTOR_OK, "%s", input->status ? fine : absent);
+		return NULL;
+	}
 	line += strlen(begin);
 	*ret_length = (int)strcspn(line, "\n");
 	return line;
@@ -19,19 +29,12 @@ static const char *told(const struct doctor_input *input, const char *begin, int
 
 void check_unwind_tables(struct doctor *doctor)
 {
-	const struct doctor_input *input = doctor->input;
 	int length;
-	const char *line = told(input, "\n" STATUS_NO_TABLE, &length);
+	const char *line = told(doctor, "\n" STATUS_NO_TABLE, "none of the daemon's is too large",
+				"no daemon runs that would want some", &length);
 
-	if (input->status_error) {
-		say_unknown(doctor, "the daemon's status", input->status_error);
+	if (!line)
 		return;
-	}
-	if (!line) {
-		say(doctor, DOCTOR_OK, input->status ? "none of the daemon's is too large" :
-						       "no daemon runs that would want some");
-		return;
-	}
 	say(doctor, DOCTOR_WARNING, "files whose table is too large, which are walked by frame pointers: %.*s",
 	    length, line);
 	if (memmem(line, (size_t)length, "the module has no room", strlen("the module has no room")))
@@ -68,19 +71,14 @@ static const struct {
 
 void check_delivery(struct doctor *doctor)
 {
-	const struct doctor_input *input = doctor->input;
 	int length;
-	const char *line = told(input, "\n" STATUS_EXPORT_ERROR, &length);
+	const char *line = told(doctor, "\n" STATUS_EXPORT_ERROR, "the daemon has no error of sending profiles",
+				"no daemon runs that would send profiles", &length);
 
-	if (input->status_error) {
-		say_unknown(doctor, "the daemon's status", input->status_error);
-	} else if (!line) {
-		say(doctor, DOCTOR_OK, input->status ? "the daemon has no error of sending profiles" :
-						       "no daemon runs that would send profiles");
-	} else {
-		say(doctor, DOCTOR_WARNING, "the daemon's last error of sending profiles: %.*s", length, line);
-		for (size_t i = 0; !doctor->finding->remedy[0]; i++)
-			if (!strncmp(line, remedies[i].begin, strlen(remedies[i].begin)))
-				remedy(doctor, "%s", remedies[i].remedy);
-	}
+	if (!line)
+		return;
+	say(doctor, DOCTOR_WARNING, "the daemon's last error of sending profiles: %.*s", length, line);
+	for (size_t i = 0; !doctor->finding->remedy[0]; i++)
+		if (!strncmp(line, remedies[i].begin, strlen(remedies[i].begin)))
+			remedy(doctor, "%s", remedies[i].remedy);
 }

@@ -7,8 +7,7 @@
 
 /* The line of what is walked by frame pointers for want of a table begins so; doctor looks for it. */
 #define STATUS_NO_TABLE "  files whose unwind table is too large: "
-/* And that of what a receiver, or the way to it, said last; it is there until a payload is taken
- * without a word. */
+/* And that of what a receiver, or the way to it, said last; it is there until a payload is taken without a word. */
 #define STATUS_EXPORT_ERROR "  last export error: "
 
 void status_print_daemon_text(FILE *stream, const struct snapshot *snapshot);
