@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * Stratified sampling: time, or the count of events, is cut into periods, and one sample falls
- * into each, anywhere in it with the same likelihood. A program that repeats itself as often, or
+ * into each, the first one too, anywhere in it with the same likelihood. A program that repeats itself as often, or
  * twice as often, is then seen everywhere, while the number of samples is what it would be with
  * a fixed period, to within one.
  *
@@ -77,6 +77,7 @@ static inline void jitter_place(struct jitter *jitter, __u64 period, __u64 offse
 		jitter->phase = JITTER_WHOLE - 1;
 }
 
+/* The first period begins now: the first jitter_next() is at most @period, and on the average half of it. */
 static inline void jitter_begin(struct jitter *jitter, __u64 period, __u64 seed)
 {
 	/* seeds next to each other begin apart */
@@ -84,7 +85,7 @@ static inline void jitter_begin(struct jitter *jitter, __u64 period, __u64 seed)
 	jitter_draw(jitter);
 	jitter->state ^= jitter->state >> 31 & ~1ULL;
 	jitter->share = 0;
-	jitter_place(jitter, period, jitter_part(period, jitter_draw(jitter)));
+	jitter_place(jitter, period, period - 1);
 }
 
 /*

@@ -44,22 +44,42 @@ static void test_bounds(void **state _unused_)
 	}
 }
 
-/* After n periods n samples, one in each, wherever it began. */
+/* After n periods n samples, one in each. */
 static void test_sums(void **state _unused_)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(periods); i++) {
 		struct jitter jitter;
-		uint64_t sum = 0, first;
+		uint64_t into;
 
 		jitter_begin(&jitter, periods[i], 77 * i);
-		first = jitter.offset;
-		assert_true(first < periods[i]);
-		for (size_t n = 1; n <= SAMPLES; n++) {
+		into = jitter_next(&jitter, periods[i]);
+		for (size_t n = 1; n < SAMPLES; n++) {
+			assert_true(into - 1 == jitter.offset && into <= periods[i]);
 			/* modulo 2^64, as the sum of the longest is */
-			sum += jitter_next(&jitter, periods[i]) - periods[i];
-			assert_true(first + sum < periods[i]);
-			assert_true(first + sum == jitter.offset);
+			into += jitter_next(&jitter, periods[i]) - periods[i];
 		}
+	}
+}
+
+/* Nor do those come short that are counted for less than a period: half of half periods have a sample. */
+static void test_first(void **state _unused_)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(periods); i++) {
+		unsigned int halves = 0, least = 0;
+
+		for (uint64_t seed = 0; seed < SAMPLES; seed++) {
+			struct jitter jitter;
+			uint64_t first;
+
+			jitter_begin(&jitter, periods[i], seed);
+			first = jitter_next(&jitter, periods[i]);
+			assert_true(first >= periods[i] >> JITTER_MIN_SHIFT && first <= periods[i]);
+			halves += first <= periods[i] / 2;
+			least += first <= (periods[i] >> JITTER_MIN_SHIFT) + 1;
+		}
+		/* four standard deviations, and an event of the least period */
+		assert_true(fabs(halves - SAMPLES / 2.0) < 2 * sqrt(SAMPLES) + SAMPLES / 64.0);
+		assert_true(least < SAMPLES / 8);
 	}
 }
 
@@ -154,7 +174,7 @@ static void test_found_again(void **state _unused_)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bounds), cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_bounds), cmocka_unit_test(test_sums), cmocka_unit_test(test_first),
 		cmocka_unit_test(test_phases), cmocka_unit_test(test_seeds),
 		cmocka_unit_test(test_found_again),
 	};

@@ -4,7 +4,7 @@ everywhere: in each of its six functions as often as it is there, and one that i
 (the method of Burchell and Marr). With --no-jitter it is seen at one place alone, so that the program is known
 to be in step. A thread that computes for a part of a millisecond and sleeps gets the CPU time that it uses.
 
-Under -icount virtual timers are never late, so that nothing but the module moves samples.
+Under -icount virtual timers are not late while a program runs, so that nothing but the module moves its samples.
 """
 
 import json
@@ -67,9 +67,10 @@ def in_step(t):
     for child, session in sessions:
         for count in t.accounts(child, session):
             if count["type"] == 1:
-                # beside one at each end what 4 ms have, in which an emulated CPU starts and stops eight sources
-                t.near(count["calls"], count["running_ns"] / count["period"], 2 + 4e6 / count["period"],
-                       f"{1e9 / count['period']:.0f} Hz: the number of samples is the same, to one at each end")
+                # Beside one what 4 ms have, in which an emulated CPU starts and stops eight sources, and one more: while
+                # the guest idles a busy host makes a timer late, and what that swallows is missed from a period on.
+                t.near(count["calls"] + count["missed"], count["running_ns"] / count["period"], 2 + 4e6 / count["period"],
+                       f"{1e9 / count['period']:.0f} Hz: the number of samples is the same")
 
 
 def guest(t):
