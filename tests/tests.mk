@@ -48,7 +48,7 @@ workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit
 signed_arm64 := $(addprefix $(S)/workload/pac/,deep zero_reader no_frame_pointers)
 workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
 	$(filter-out %/plugin.c,$(wildcard tests/vm/workload/*.c))) \
-	$(addprefix $(S)/workload/,split/lined split/moved split/apart plugin.so deep_frameless hooks_frameless deep_static deep_plain deep_other deep_linked) \
+	$(addprefix $(S)/workload/,static/known_split split/lined split/moved split/apart plugin.so deep_frameless hooks_frameless deep_static deep_plain deep_other deep_linked) \
 	$(signed_$(ARCH))
 
 .PHONY: stage
@@ -108,6 +108,11 @@ $(S)/workload/deep_other: workload_cflags += -Wl,--build-id=none -Dbottom=wrong 
 $(static_deep): tests/vm/workload/deep.c
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -o $@ $<
+
+# whose stacks are named from end to end: Debian's C library has no symbol for what calls main
+$(S)/workload/static/known_split: tests/vm/workload/known_split.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -static -Wl,--build-id=sha1 -o $@ $<
 
 # split DWARF, whose .dwo file the compiler puts beside the object; alone in a root of its own as well
 $(S)/workload/split/lined: tests/vm/workload/lined.c tests/vm/workload/burn.h

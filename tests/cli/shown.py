@@ -158,17 +158,18 @@ def frames(file, *names):
 
 
 def demo(path):
-    """Of README.md: two programs that are without symbols for the most part."""
+    """Of README.md: a program with symbols, and two that are without for the most part."""
     python, xz = "/usr/bin/python3.11", "/usr/lib/x86_64-linux-gnu/liblzma.so.5.4.1"
-    libc = "/usr/lib/x86_64-linux-gnu/libc.so.6"
+    split = "/opt/stacktap/workload/static/known_split"
     write(path, [
-        Process(173, "python3.11", 0.6, [
-            (frames(python, "_PyEval_EvalFrameDefault", "main"), 0.47), (frames(python, "main"), 0.03),
-            (frames(python, "python3.11+0x55d4c0", "_PyEval_EvalFrameDefault", "main"), 0.3),
-            (frames(libc, "libc.so.6+0x152320") + frames(python, "_PyEval_EvalFrameDefault", "main"), 0.2)]),
-        Process(170, "xz", 0.4, [(frames(xz, "liblzma.so.5.4.1+0x190e0"), 0.6), (frames(xz, "liblzma.so.5.4.1+0x15b10"), 0.4)])],
+        Process(177, "known_split", 0.5, [
+            (frames(split, "hot_a", "main"), 0.6), (frames(split, "hot_b", "main"), 0.3), (frames(split, "main"), 0.1)]),
+        Process(184, "python3.11", 0.3, [
+            (frames(python, "_PyEval_EvalFrameDefault", "main"), 0.6), (frames(python, "main"), 0.1),
+            (frames(python, "python3.11+0x55d4c0", "_PyEval_EvalFrameDefault", "main"), 0.3)]),
+        Process(181, "xz", 0.2, [(frames(xz, "liblzma.so.5.4.1+0x190e0"), 0.6), (frames(xz, "liblzma.so.5.4.1+0x15b10"), 0.4)])],
         70, 7000, source="cycles", event="cpu-clock", fallback_errno=2, service="stacktap-demo",
-        quality={"samples": 1, "complete": 0.95, "named": 0.045, "by_range": 0.945, "stale": 0.001, "missed": 0.015})
+        quality={"samples": 1, "complete": 0.95, "named": 0.5, "by_range": 0.49, "stale": 0.001, "missed": 0.015})
 
 
 def summarized(path):
@@ -304,7 +305,7 @@ def main(program, work, *documents):
     run("convert", "-o", "typed/cpu.pb.gz", "shop.otlp")
     run("symbolize", "-o", "named.otlp", "shop.otlp")
     shown = {
-        "README.md: N % ± N  pythonN": ("report", "--limit", "5", "demo.otlp"),
+        "README.md: N % ± N known_split": ("report", "--limit", "5", "demo.otlp"),
         "docs/views.md: recording": ("report", "--summary", "host.otlp"),
         "docs/quickstart.md: recording": ("report", "--summary", "host.otlp"),
         "docs/views.md: longest": ("annotate", "longest", "named.otlp"),
