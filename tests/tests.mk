@@ -281,6 +281,10 @@ test-speedscope: user ## what convert writes, opened by speedscope of npm in a h
 test-firefox: user ## what convert writes, read by the Firefox Profiler's own importer of npm (npm)
 	$(Q)/usr/bin/python3 -B tests/view/firefox.py "$(abspath $(U))/stacktap" "$(abspath $(O))/view"
 
+.PHONY: test-perfetto
+test-perfetto: user ## what convert writes, read by Perfetto's trace_processor of npm (npm)
+	$(Q)/usr/bin/python3 -B tests/view/perfetto.py "$(abspath $(U))/stacktap" "$(abspath $(O))/view"
+
 .PHONY: test-go
 test-go: oracle-build user ## programs of Go 1.2 to 1.25, which Go fetches, by their own tools (Go >= 1.21; 2 GB) [GO="VERSION..."]
 	$(Q)mkdir -p "$(O)/go-versions"
