@@ -8,7 +8,7 @@ endif
 AR ?= ar
 PKG_CONFIG ?= pkg-config
 user_packages := libnl-3.0 libnl-genl-3.0 libprotobuf-c libcurl libkmod zlib \
-	libdeflate libzstd liblzma libsystemd nettle libseccomp libcap-ng libmicrohttpd
+	libdeflate libzstd liblzma libsystemd libgcrypt libseccomp libcap-ng libmicrohttpd
 
 user_flavour := $(ARCH)$(if $(SAN),-san)
 U := $(O)/user-$(user_flavour)

@@ -2,10 +2,10 @@
 #include "export/grpc.h"
 
 #include <endian.h>
-#include <nettle/base64.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/base64.h"
 #include "base/hex.h"
 #include "base/utf8.h"
 #include "export/otlp.h"
@@ -89,15 +89,16 @@ static void read_details(struct grpc_status *status, const char *value)
 {
 	_cleanup_(unpack_free) struct unpacked unpacked = { 0 };
 	const size_t length = strcspn(value, "= \t");
-	uint8_t bytes[BASE64_DECODE_LENGTH(DETAILS_MAX)];
-	struct base64_decode_ctx decode;
-	size_t size = sizeof(bytes);
+	uint8_t bytes[DETAILS_MAX / 4 * 3];
 	const Google__Rpc__Status *message;
+	ssize_t size;
 
-	/* padding is optional there, and nettle is told of no end */
-	base64_decode_init(&decode);
-	if (length > DETAILS_MAX || !base64_decode_update(&decode, &size, bytes, length, value) ||
-	    !unpack(&unpacked, &google__rpc__status__descriptor, bytes, size, UNPACK_MAX))
+	if (length > DETAILS_MAX)
+		return;
+	/* padding is optional there */
+	size = base64_decode(value, length, bytes);
+	if (size < 0 ||
+	    !unpack(&unpacked, &google__rpc__status__descriptor, bytes, (size_t)size, UNPACK_MAX))
 		return;
 	message = (const Google__Rpc__Status *)unpacked.message;
 	for (size_t i = 0; i < message->n_details; i++)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/sha256.h"
 #include "helper/descriptor.h"
 #include "helper/fetch.h"
 #include "helper/open.h"
@@ -123,6 +124,8 @@ static _noreturn_ void serve(enum helper_kind kind)
 	prctl(PR_SET_NAME, kinds[kind].name);
 	if (kind == HELPER_FETCHER)
 		fetch_prepare();
+	if (kind == HELPER_PARSER)
+		sha256_prepare();
 	if (kind == HELPER_OPENER)
 		owner_note();
 	hello.is_confined = sandbox_enter(kind);

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <fcntl.h>
-#include <nettle/sha2.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/pool.h"
+#include "base/sha256.h"
 #include "base/work.h"
 #include "helper/cache.h"
 #include "helper/index_store.h"
@@ -57,20 +57,12 @@ struct indices {
 	struct fair credit;	/* of bytes to be written; thread B's */
 };
 
-static void add(struct sha256_ctx *sha, const void *bytes, size_t size)
-{
-	const uint64_t length = size;
-
-	sha256_update(sha, sizeof(length), (const uint8_t *)&length);
-	sha256_update(sha, size, bytes);
-}
-
 static void name_of(const struct indices *indices, const struct object *object, char ret_name[static CACHE_NAME_BYTES])
 {
 	uint64_t identity[] = { object->dev, 0, object->inode, (uint64_t)object->ctime_ns, object->size };
+	uint64_t lengths[] = { sizeof(identity), strlen(object->build_id), 0 };
 	const char *boot = indices->boot;
-	uint8_t digest[NAME_DIGITS / 2];
-	struct sha256_ctx sha;
+	uint8_t digest[SHA256_BYTES];
 
 	for (size_t i = 0; i < OWN_MAX; i++) {
 		/* an image may bring numbers and times of its own, which the build-id tells apart */
@@ -81,12 +73,13 @@ static void name_of(const struct indices *indices, const struct object *object, 
 		boot = "";
 		break;
 	}
-	sha256_init(&sha);
-	add(&sha, identity, sizeof(identity));
-	add(&sha, object->build_id, strlen(object->build_id));
-	add(&sha, boot, strlen(boot));
-	sha256_digest(&sha, sizeof(digest), digest);
-	for (size_t i = 0; i < sizeof(digest); i++)
+	lengths[2] = strlen(boot);
+	sha256_of((const struct sha256_part[]){
+		{ &lengths[0], sizeof(lengths[0]) }, { identity, lengths[0] },
+		{ &lengths[1], sizeof(lengths[1]) }, { object->build_id, lengths[1] },
+		{ &lengths[2], sizeof(lengths[2]) }, { boot, lengths[2] },
+	}, 6, digest);
+	for (size_t i = 0; i < NAME_DIGITS / 2; i++)
 		snprintf(ret_name + 2 * i, 3, "%02x", digest[i]);
 	strcpy(ret_name + NAME_DIGITS, INDEX_STORE_SUFFIX);
 }

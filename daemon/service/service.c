@@ -2,13 +2,13 @@
 #include "service/service.h"
 
 #include <inttypes.h>
-#include <nettle/sha2.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/draw.h"
 #include "base/log.h"
 #include "base/percent.h"
+#include "base/sha256.h"
 #include "base/signal.h"
 #include "service/delivery.h"
 #include "service/host.h"
@@ -128,8 +128,7 @@ static void sink_keep(void *ctx _unused_, int session, int ledger)
 static uint64_t purpose_of(const struct config *config)
 {
 	_cleanup_free_ char *text = NULL;
-	uint8_t digest[SHA256_DIGEST_SIZE];
-	struct sha256_ctx sha;
+	uint8_t digest[SHA256_BYTES];
 	uint64_t purpose;
 	size_t size;
 	FILE *stream = open_memstream(&text, &size);
@@ -140,9 +139,7 @@ static uint64_t purpose_of(const struct config *config)
 	config_dump(config, stream);
 	if (fclose(stream) == EOF)
 		return 0;
-	sha256_init(&sha);
-	sha256_update(&sha, size, (const uint8_t *)text);
-	sha256_digest(&sha, sizeof(digest), digest);
+	sha256_of(&(struct sha256_part){ text, size }, 1, digest);
 	memcpy(&purpose, digest, sizeof(purpose));
 	return purpose;
 }

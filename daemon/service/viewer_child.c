@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 
 #include "base/pool.h"
+#include "base/sha256.h"
 #include "helper/sandbox.h"
 #include "view/site.h"
 
@@ -90,6 +91,7 @@ static _noreturn_ void show(void)
 
 	prctl(PR_SET_NAME, viewer_name);
 	pool_get(POOL_REPORT)->limit = VIEW_BYTES;
+	sha256_prepare();
 	sandbox_enter_viewer();
 	end = question + receive_all(question, VIEWER_QUESTION_MAX);
 	name = next_text(&at, end);

@@ -2,24 +2,21 @@
 #include "symbol/htlhash.h"
 
 #include <endian.h>
-#include <nettle/sha2.h>
 
 #include "base/file.h"
+#include "base/sha256.h"
 
 enum { END_BYTES = 4096, HASH_BYTES = 16 };
 
 static void hash_ends(const uint8_t *head, const uint8_t *tail, size_t bytes, uint64_t size,
 		      char ret_hex[static 33])
 {
-	uint8_t digest[SHA256_DIGEST_SIZE];
+	uint8_t digest[SHA256_BYTES];
 	uint64_t length = htobe64(size);
-	struct sha256_ctx sha;
 
-	sha256_init(&sha);
-	sha256_update(&sha, bytes, head);
-	sha256_update(&sha, bytes, tail);
-	sha256_update(&sha, sizeof(length), (const uint8_t *)&length);
-	sha256_digest(&sha, sizeof(digest), digest);
+	sha256_of((const struct sha256_part[]){
+		{ head, bytes }, { tail, bytes }, { &length, sizeof(length) },
+	}, 3, digest);
 	for (size_t i = 0; i < HASH_BYTES; i++)
 		snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
 }

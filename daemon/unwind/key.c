@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwind/key.h"
 
-#include <nettle/sha2.h>
-
 #include "unwind/frames.h"
 #include "unwind/gap.h"
 #include "unwind/pcsp.h"
@@ -12,12 +10,12 @@ enum {
 	CHUNK = 64 * 1024,
 };
 
-static void add(struct sha256_ctx *sha, uint64_t number)
+static void add(struct sha256 *sha, uint64_t number)
 {
-	sha256_update(sha, sizeof(number), (const uint8_t *)&number);
+	sha256_add(sha, &number, sizeof(number));
 }
 
-static int add_bytes(struct sha256_ctx *sha, const struct elf *elf, uint64_t offset, uint64_t size)
+static int add_bytes(struct sha256 *sha, const struct elf *elf, uint64_t offset, uint64_t size)
 {
 	_cleanup_free_ uint8_t *chunk = malloc(CHUNK);
 
@@ -30,14 +28,14 @@ static int add_bytes(struct sha256_ctx *sha, const struct elf *elf, uint64_t off
 
 		if (r < 0)
 			return r;
-		sha256_update(sha, part, chunk);
+		sha256_add(sha, chunk, part);
 		offset += part;
 		size -= part;
 	}
 	return 0;
 }
 
-static void add_gaps(struct sha256_ctx *sha, const struct elf *elf, const struct machine *machine)
+static void add_gaps(struct sha256 *sha, const struct elf *elf, const struct machine *machine)
 {
 	struct gaps gaps;
 
@@ -61,7 +59,7 @@ static void see_number(void *ctx, uint64_t number)
 	add(ctx, number);
 }
 
-static int add_pclntab(struct sha256_ctx *sha, const struct elf *elf)
+static int add_pclntab(struct sha256 *sha, const struct elf *elf)
 {
 	_cleanup_free_ struct pcsp *pcsp = calloc(1, sizeof(*pcsp));
 	uint64_t start, end;
@@ -77,7 +75,7 @@ static int add_pclntab(struct sha256_ctx *sha, const struct elf *elf)
 	return r ?: pcsp_each(pcsp, see_number, sha);
 }
 
-static int add_segments(struct sha256_ctx *sha, const struct elf *elf)
+static int add_segments(struct sha256 *sha, const struct elf *elf)
 {
 	_cleanup_free_ struct object_segment *segments = NULL;
 	size_t count;
@@ -101,7 +99,7 @@ int key_make(const struct elf *elf, uint8_t ret_key[static KEY_BYTES])
 	const struct machine *machine = elf->is_64 ? machine_find(elf->machine) : NULL;
 	const Elf64_Shdr *debug = elf_find_section(elf, SHT_NULL, ".debug_frame");
 	_cleanup_free_ struct cfi_section *eh = calloc(1, sizeof(*eh));
-	struct sha256_ctx sha;
+	_cleanup_(sha256_done) struct sha256 sha = { 0 };
 	int r;
 
 	if (!machine)
@@ -111,7 +109,9 @@ int key_make(const struct elf *elf, uint8_t ret_key[static KEY_BYTES])
 	frames_find_eh(elf, machine, eh);
 	if (debug && (debug->sh_type == SHT_NOBITS || debug->sh_size > FRAMES_BYTES_MAX))
 		debug = NULL;
-	sha256_init(&sha);
+	r = sha256_init(&sha);
+	if (r < 0)
+		return r;
 	add(&sha, KEY_VERSION);
 	add(&sha, UNWIND_TABLE_VERSION);
 	add(&sha, machine->elf);
@@ -128,6 +128,6 @@ int key_make(const struct elf *elf, uint8_t ret_key[static KEY_BYTES])
 	}
 	if (r == 0)
 		r = add_pclntab(&sha, elf);
-	sha256_digest(&sha, KEY_BYTES, ret_key);
+	sha256_get(&sha, ret_key);
 	return r;
 }

@@ -3,9 +3,10 @@
 #ifndef STACKTAP_UNWIND_KEY_H
 #define STACKTAP_UNWIND_KEY_H
 
+#include "base/sha256.h"
 #include "symbol/elf.h"
 
-enum { KEY_BYTES = 32 };
+enum { KEY_BYTES = SHA256_BYTES };
 
 /* -ENODATA: no executable code; -ENOTSUP: no machine that is unwound; or what reading met. */
 int key_make(const struct elf *elf, uint8_t ret_key[static KEY_BYTES]);

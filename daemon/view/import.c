@@ -263,12 +263,15 @@ static int put_sample(struct import *import, size_t first, size_t end, struct bu
 /* The same for the same input, so that what is converted twice is not counted twice. */
 static void make_id(struct import *import, const struct buffer *samples, uint8_t ret_id[static PROFILE_ID])
 {
-	struct sha256_ctx content = import->content;
+	uint8_t digest[SHA256_BYTES];
 
 	import->ordinal++;
-	sha256_update(&content, sizeof(import->ordinal), (const uint8_t *)&import->ordinal);
-	sha256_update(&content, samples->size, samples->data);
-	sha256_digest(&content, PROFILE_ID, ret_id);
+	sha256_of((const struct sha256_part[]){
+		{ import->content, sizeof(import->content) },
+		{ &import->ordinal, sizeof(import->ordinal) },
+		{ samples->data, samples->size },
+	}, 3, digest);
+	memcpy(ret_id, digest, PROFILE_ID);
 }
 
 static int put_profile(struct import *import, size_t first, size_t end, struct buffer *scratch,
@@ -389,10 +392,10 @@ static int digest(struct import *import)
 	if (!bytes)
 		return -E2BIG;
 	dictionary_write(&import->dictionary, bytes);
-	sha256_init(&import->content);
-	sha256_update(&import->content, size, bytes);
-	sha256_update(&import->content, import->kept.size, import->kept.data);
-	sha256_update(&import->content, sizeof(import->start), (const uint8_t *)&import->start);
+	sha256_of((const struct sha256_part[]){
+		{ bytes, size }, { import->kept.data, import->kept.size },
+		{ &import->start, sizeof(import->start) },
+	}, 3, import->content);
 	return 0;
 }
 

@@ -6,10 +6,9 @@
 #ifndef STACKTAP_VIEW_IMPORT_H
 #define STACKTAP_VIEW_IMPORT_H
 
+#include "base/sha256.h"
 #include "export/dictionary.h"
 #include "view/rows.h"
-
-#include <nettle/sha2.h>
 
 enum { IMPORT_ATTRIBUTES = 4 };
 
@@ -28,7 +27,7 @@ struct import {
 	const char *loss;		/* what the format has and OTLP has not; NULL: nothing */
 	char default_type[DICTIONARY_STRING_MAX];	/* of values, that which is looked at first; "": none */
 	uint64_t changed;		/* texts that are cut, or had characters that no text may have */
-	struct sha256_ctx content;	/* of all that its Profiles share */
+	uint8_t content[SHA256_BYTES];	/* of all that its Profiles share */
 	uint64_t ordinal;		/* of the Profile */
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/page_files.h"
 
-#include <nettle/base64.h>
-#include <nettle/sha2.h>
+#include <assert.h>
 #include <string.h>
 
+#include "base/base64.h"
+#include "base/sha256.h"
 #include "view/escape.h"
 
 /* The assembler looks where the compiler runs, which is the top of the tree. */
@@ -54,16 +55,17 @@ const struct page_files page_files_site = {
 /* 'sha256-...' of what stands between the tags, as a policy names it. */
 static void put_hash(const struct page_file *files, FILE *file)
 {
-	char text[BASE64_ENCODE_RAW_LENGTH(SHA256_DIGEST_SIZE) + 1] = "";
-	uint8_t digest[SHA256_DIGEST_SIZE];
-	struct sha256_ctx sha;
+	char text[BASE64_CHARACTERS(SHA256_BYTES) + 1];
+	struct sha256_part parts[SHA256_PARTS_MAX];
+	uint8_t digest[SHA256_BYTES];
+	size_t count = 0;
 
-	sha256_init(&sha);
-	for (; files->data; files++)
-		sha256_update(&sha, (size_t)(files->end - files->data),
-			      (const uint8_t *)files->data);
-	sha256_digest(&sha, sizeof(digest), digest);
-	base64_encode_raw(text, sizeof(digest), digest);
+	for (; files->data; files++) {
+		assert(count < ARRAY_SIZE(parts));
+		parts[count++] = (struct sha256_part){ files->data, (size_t)(files->end - files->data) };
+	}
+	sha256_of(parts, count, digest);
+	base64_encode(digest, sizeof(digest), text);
 	fprintf(file, "'sha256-%s'", text);
 }
 

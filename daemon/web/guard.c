@@ -2,7 +2,6 @@
 #include "web/guard.h"
 
 #include <arpa/inet.h>
-#include <nettle/memops.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <strings.h>
@@ -57,9 +56,16 @@ static bool is_own_origin(const struct guard_request *request)
 				    !strcasecmp(request->origin + strlen(scheme), request->host));
 }
 
+/* In a time that does not tell how much of it is right. */
 static bool is_token(const char *token, const char *said, size_t length)
 {
-	return length == strlen(token) && memeql_sec(token, said, length);
+	volatile unsigned char difference = 0;
+
+	if (length != strlen(token))
+		return false;
+	for (size_t i = 0; i < length; i++)
+		difference |= (unsigned char)(token[i] ^ said[i]);
+	return !difference;
 }
 
 static bool knows_token(const char *token, const struct guard_request *request,

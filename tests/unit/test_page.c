@@ -3,10 +3,10 @@
 #include "fixture.h"
 #include "recorded.h"
 
-#include <nettle/base64.h>
-#include <nettle/sha2.h>
 #include <stdlib.h>
 
+#include "base/base64.h"
+#include "base/sha256.h"
 #include "view/escape.h"
 #include "view/page.h"
 
@@ -93,14 +93,11 @@ static void the_policy_lets_its_own_run(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		const char *begin = strstr(text, parts[i].begin) + strlen(parts[i].begin);
 		const char *end = strstr(begin, parts[i].end);
-		char hash[BASE64_ENCODE_RAW_LENGTH(SHA256_DIGEST_SIZE) + 1] = "";
-		uint8_t digest[SHA256_DIGEST_SIZE];
-		struct sha256_ctx sha;
+		char hash[BASE64_CHARACTERS(SHA256_BYTES) + 1];
+		uint8_t digest[SHA256_BYTES];
 
-		sha256_init(&sha);
-		sha256_update(&sha, (size_t)(end - begin), (const uint8_t *)begin);
-		sha256_digest(&sha, sizeof(digest), digest);
-		base64_encode_raw(hash, sizeof(digest), digest);
+		sha256_of(&(struct sha256_part){ begin, (size_t)(end - begin) }, 1, digest);
+		base64_encode(digest, sizeof(digest), hash);
 		assert_memory_equal(strstr(text, parts[i].directive) + strlen(parts[i].directive), hash,
 				    strlen(hash));
 	}
