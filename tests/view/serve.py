@@ -174,6 +174,11 @@ def look(tap, server, recording, shots):
         tap.same("the root of its graph is seen at once", in_graph(driver, """const part = stacktap.graph.part;
             return Math.round(part.scrollHeight - part.clientHeight - part.scrollTop)"""), 0)
         driver.save_screenshot(os.path.join(shots, "serve-compare.png"))
+        # 1,440 pixels are where both have room
+        tap.same("both ranges are on one line, each field shows all of its time", driver.execute_script("""
+            const tops = [...document.querySelectorAll('fieldset')].map(part => part.getBoundingClientRect().top);
+            const fields = [...document.querySelectorAll('#ranges input:not([type=radio])')];
+            return [new Set(tops).size, fields.filter(field => !field.value || field.scrollWidth > field.clientWidth).length];"""), [1, 0])
         asked = [url for url in requests(driver) if not url.startswith((server.address, "about:", "data:"))]
         tap.same("nothing else is asked for", asked, [])
         tap.same("no complaint of the browser", [entry["message"] for entry in driver.get_log("browser")
