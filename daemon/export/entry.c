@@ -35,6 +35,11 @@ enum {
 	ATTRIBUTE_VALUE,
 	ATTRIBUTE_UNIT,
 
+	RESOURCE_ATTRIBUTES = 1,
+
+	PAIR_KEY = 1,
+	PAIR_VALUE,
+
 	VALUE_STRING = 1,
 	VALUE_BOOL,
 	VALUE_INT,
@@ -235,5 +240,49 @@ size_t entry_attribute(const OtlpAttribute *attribute, uint8_t *at)
 	end = put_varint(end, value_size(attribute->value));
 	end = put_value(end, attribute->value);
 	end = put_number(end, ATTRIBUTE_UNIT, attribute->unit_strindex);
+	return (size_t)(end - at);
+}
+
+static size_t bytes_size(size_t length)
+{
+	return 1 + number_size(length) + length;
+}
+
+static size_t pair_size(const OtlpKeyValue *pair)
+{
+	return bytes_size(strlen(pair->key)) + bytes_size(value_size(pair->value));
+}
+
+static uint8_t *put_pair(uint8_t *at, const OtlpKeyValue *pair)
+{
+	const size_t length = strlen(pair->key);
+
+	*at++ = PAIR_KEY << 3 | LEN;
+	at = put_varint(at, length);
+	memcpy(at, pair->key, length);
+	at += length;
+	*at++ = PAIR_VALUE << 3 | LEN;
+	at = put_varint(at, value_size(pair->value));
+	return put_value(at, pair->value);
+}
+
+size_t entry_resource_size(const OtlpResource *resource)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < resource->n_attributes; i++)
+		size += bytes_size(pair_size(resource->attributes[i]));
+	return size;
+}
+
+size_t entry_resource(const OtlpResource *resource, uint8_t *at)
+{
+	uint8_t *end = at;
+
+	for (size_t i = 0; i < resource->n_attributes; i++) {
+		*end++ = RESOURCE_ATTRIBUTES << 3 | LEN;
+		end = put_varint(end, pair_size(resource->attributes[i]));
+		end = put_pair(end, resource->attributes[i]);
+	}
 	return (size_t)(end - at);
 }

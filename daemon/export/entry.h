@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entries of which a dictionary has most, as bytes: what protobuf-c makes of the same messages, without its walk
+ * The entries of which a dictionary has most, and Resources, as bytes: what protobuf-c makes of the same messages, without its walk
  * over descriptors. No number in them is negative.
  */
 #ifndef STACKTAP_EXPORT_ENTRY_H
@@ -39,5 +39,8 @@ size_t entry_sample(const OtlpSample *sample, uint8_t *at);
 size_t entry_sample_size(const OtlpSample *sample);	/* of what that writes, and all the room that it needs */
 /* Its value is a text, a number that may be negative, or true or false. */
 size_t entry_attribute(const OtlpAttribute *attribute, uint8_t *at);
+/* Values as an attribute's. */
+size_t entry_resource(const OtlpResource *resource, uint8_t *at);
+size_t entry_resource_size(const OtlpResource *resource);	/* as entry_sample_size() */
 
 #endif /* STACKTAP_EXPORT_ENTRY_H */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "export/attributes.h"
+#include "export/entry.h"
 #include "export/environment.h"
 #include "process/cgroup.h"
 
@@ -80,12 +81,11 @@ static int resource_pack(struct buffer *buffer, struct attributes *attributes)
 	opentelemetry__proto__resource__v1__resource__init(&message);
 	message.attributes = attributes->pointers;
 	message.n_attributes = attributes->count;
-	size = protobuf_c_message_get_packed_size(&message.base);
+	size = entry_resource_size(&message);
 	if (buffer_field(buffer, OTLP_RESOURCE_PROFILES_RESOURCE, size) ||
 	    !buffer_reserve(buffer, size))
 		return -ENOBUFS;
-	protobuf_c_message_pack(&message.base, buffer->data + buffer->size);
-	buffer->size += size;
+	buffer->size += entry_resource(&message, buffer->data + buffer->size);
 	return 0;
 }
 

@@ -180,6 +180,45 @@ static void attributes(void **state _unused_)
 	}
 }
 
+static void resources(void **state _unused_)
+{
+	enum { PAIRS = 4, TEXT = 300 };
+	OtlpKeyValue pairs[PAIRS], *pointers[PAIRS];
+	char keys[PAIRS][TEXT + 1], texts[PAIRS][TEXT + 1];
+	OtlpAnyValue values[PAIRS];
+	OtlpResource resource;
+	uint8_t *bytes;
+
+	opentelemetry__proto__resource__v1__resource__init(&resource);
+	resource.attributes = pointers;
+	for (int round = 0; round < ROUNDS; round++) {
+		resource.n_attributes = random_next() % (PAIRS + 1);
+		for (size_t i = 0; i < resource.n_attributes; i++) {
+			const size_t length = 1 + random_next() % TEXT;
+
+			otlp_common_init(key_value, &pairs[i]);
+			otlp_common_init(any_value, &values[i]);
+			pointers[i] = &pairs[i];
+			pairs[i].value = &values[i];
+			pairs[i].key = memset(keys[i], 'k', sizeof(keys[i]));
+			keys[i][length] = '\0';
+			if (round % 3) {
+				values[i].value_case = OTLP_VALUE_STRING;
+				values[i].string_value = memset(texts[i], 'v', sizeof(texts[i]));
+				texts[i][TEXT - length] = '\0';
+			} else {
+				values[i].value_case = OTLP_VALUE_INT;
+				values[i].int_value = (int64_t)number(UINT64_MAX);
+			}
+		}
+		bytes = malloc(entry_resource_size(&resource) ?: 1);
+		assert_non_null(bytes);
+		assert_int_equal(entry_resource_size(&resource), entry_resource(&resource, bytes));
+		check(&resource.base, bytes, entry_resource(&resource, bytes));
+		free(bytes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +227,7 @@ int main(void)
 		cmocka_unit_test(functions),
 		cmocka_unit_test(samples),
 		cmocka_unit_test(attributes),
+		cmocka_unit_test(resources),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
