@@ -45,29 +45,33 @@ static u64 pace_swallow(struct stacktap_pace *pace, u64 period, u64 ns)
 /*
  * perf sets a late timer anew from when it expired, by as many intervals as it takes to be in the
  * future. Where perf leaves out what runs in a mode, it does not tell us of an expiry, and only how
- * late this one is at @now shows what its next interval swallows.
+ * late this one is at @now shows what its next interval swallows. Whenever an event comes or goes perf
+ * stops the others of the CPU and starts them again, with what was left of their intervals: that moves an
+ * expiry by something else than whole intervals, and our periods with it, as the event does not run meanwhile.
  */
 u64 st_pace_late(struct stacktap_pace *pace, const struct perf_event *event, u64 period, u64 now)
 {
-	u64 expired = ktime_to_ns(hrtimer_get_expires(&event->hw.hrtimer)), interval;
+	u64 expired = ktime_to_ns(hrtimer_get_expires(&event->hw.hrtimer));
+	u64 interval = max_t(u64, event->hw.sample_period, PACE_LATE_NS);
+	bool leaves_out = event->attr.exclude_user || event->attr.exclude_kernel;
 	struct jitter *jitter = &pace->jitter;
-	u64 due = pace->due;
+	u64 due = pace->due, ns = expired - due;
+	bool restarted = !leaves_out && ns > PACE_LATE_NS && ns % interval;
 
 	/* it was late, or went on without us: our periods did not move meanwhile. The first is where it was drawn */
-	if (due && expired != due && pace->period != PACE_WHOLE)
+	if (due && ns && !restarted && pace->period != PACE_WHOLE)
 		jitter_place(jitter, pace->period, expired - (due - jitter->offset));
-	if (event->attr.exclude_user || event->attr.exclude_kernel) {
+	if (leaves_out) {
 		if (event->hw.interrupts == COMPAT_MAX_INTERRUPTS)
 			return 0;
-		interval = max_t(u64, event->hw.sample_period, PACE_LATE_NS);
 		/* the two clocks may differ by a little, to below 0 */
 		if ((s64)(now - expired) < (s64)interval)
 			return 0;
 		return pace_swallow(pace, period, (now - expired) / interval * interval);
 	}
-	if (expired <= due + PACE_LATE_NS || !due || pace->due_period != period)
+	if (expired <= due + PACE_LATE_NS || restarted || !due || pace->due_period != period)
 		return 0;
-	return pace_swallow(pace, period, expired - due);
+	return pace_swallow(pace, period, ns);
 }
 
 void st_pace_begin(struct stacktap_pace *pace, struct perf_event *event, u64 period,
