@@ -16,6 +16,11 @@ bench: ## costs beside a peer's, as a table and build/bench.json
 	$(Q)$(MAKE) ARCH=$(HOST_ARCH) bench-host
 	$(Q)tests/bench/run --output $(O) $(BENCH_ARCHES)
 
+.PHONY: bench-page
+bench-page: ## the page alone: what opening it and each frame of zooming, hovering, scrolling, searching cost in a headless Chromium
+	$(Q)$(MAKE) ARCH=$(HOST_ARCH) user
+	$(Q)tests/bench/run --output $(O) --page
+
 .PHONY: bench-bytes
 bench-bytes: $(if $(PEER),bench-bytes-guest) ## bytes per sample beside the OpenTelemetry eBPF profiler: PEER=PROGRAM in a guest, or its encoding: RECORDINGS="FILE..."
 	$(Q)$(if $(PEER),tests/bench/bytes_beside --output "$(O)" "$(PEER)",tests/bench/peer_encoding $(RECORDINGS))
