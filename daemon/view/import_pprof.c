@@ -481,6 +481,24 @@ static uint64_t count_changed(const Pprof__Profile *message)
 	return changed;
 }
 
+/* As a report counts them: the values of the type of that name, which a converted recording has; without one, messages. */
+static uint64_t count_samples(const struct pprof *pprof)
+{
+	const Pprof__Profile *message = pprof->message;
+	uint64_t sum = 0;
+	size_t type = 0;
+
+	while (type < message->n_sample_type &&
+	       strcmp(type_text(pprof, message->sample_type[type], false) ?: "", "samples"))
+		type++;
+	if (type == message->n_sample_type)
+		return message->n_sample;
+	for (size_t i = 0; i < message->n_sample; i++)
+		if (__builtin_add_overflow(sum, (uint64_t)max_of(message->sample[i]->value[type], (int64_t)0), &sum))
+			return UINT64_MAX;
+	return sum;
+}
+
 static int read_message(struct pprof *pprof)
 {
 	const Pprof__Profile *message = pprof->message;
@@ -514,7 +532,7 @@ static int read_message(struct pprof *pprof)
 	}
 	for (size_t i = 0; i < message->n_sample && !err; i++)
 		err = read_sample(pprof, message->sample[i], events);
-	pprof->import->samples = message->n_sample;
+	pprof->import->samples = count_samples(pprof);
 	pprof->import->start = (uint64_t)max_of(message->time_nanos, (int64_t)0);
 	pprof->import->duration = (uint64_t)max_of(message->duration_nanos, (int64_t)0);
 	return err;

@@ -681,7 +681,7 @@ assert value["format"] == "pprof" and value["samples"] == 69 and value["other_ev
 assert value["bytes"] == os.path.getsize(sys.argv[2]), value
 assert b"gamma" in gzip.open(sys.argv[2]).read()' "$out" "$scratch/x.bin"
 check "convert pprof to otlp" run 0 convert -o back.otlp x.bin
-check "convert to otlp says what it lost" says "$err" "back.otlp: 3 samples of pprof as otlp"
+check "convert to otlp says what it lost" says "$err" "back.otlp: 69 samples of pprof as otlp"
 check "and says what OTLP wants of a Profile, and of no payload that is not there" bash -c '
 	python3 -B tests/otlp/check.py "$1" | grep -E "profile_id|period_type|payload_format|original"; test $? = 1' - "$scratch/back.otlp"
 check "and back" run 0 convert -o back.folded back.otlp
