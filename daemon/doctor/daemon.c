@@ -69,6 +69,49 @@ static const struct {
 	{ "", "stacktap status says how much waits; docs/troubleshooting.md has what it may be" },
 };
 
+/* Of several errors: a remedy that helps against two is there once, and one for which there is no room is left to them. */
+static void add_remedy(struct doctor *doctor, const char *error)
+{
+	char *whole = doctor->finding->remedy;
+	const size_t length = strlen(whole), room = sizeof(doctor->finding->remedy) - length;
+	size_t i = 0;
+
+	while (strncmp(error, remedies[i].begin, strlen(remedies[i].begin)))
+		i++;
+	if (!strstr(whole, remedies[i].remedy) && strlen(remedies[i].remedy) + strlen("; ") < room)
+		snprintf(whole + length, room, "%s%s", length ? "; " : "", remedies[i].remedy);
+}
+
+/* The next line of a receiver that fails, behind its beginning. NULL: there is none. */
+static const char *next_receiver(const char *status)
+{
+	const char *line = strstr(status, "\n" STATUS_RECEIVER_ERROR);
+
+	return line ? line + strlen("\n" STATUS_RECEIVER_ERROR) : NULL;
+}
+
+/* Each by its name, with as much of its error as leaves room for the others. */
+static void say_receivers(struct doctor *doctor, const char *status)
+{
+	struct doctor_finding *finding = doctor->finding;
+	const char *line, *error, *before = "";
+	size_t count = 0, share, length;
+
+	for (line = status; (line = next_receiver(line));)
+		count++;
+	say(doctor, DOCTOR_WARNING, "the daemon's last error of sending profiles to");
+	share = (sizeof(finding->text) - strlen(finding->text)) / count;
+	for (line = status; (line = next_receiver(line));) {
+		length = strlen(finding->text);
+		snprintf(finding->text + length, min_of(share, sizeof(finding->text) - length), "%s %.*s",
+			 before, (int)strcspn(line, "\n"), line);
+		before = ";";
+		error = strstr(line, ": ");
+		if (error)
+			add_remedy(doctor, error + strlen(": "));
+	}
+}
+
 void check_delivery(struct doctor *doctor)
 {
 	int length;
@@ -77,8 +120,10 @@ void check_delivery(struct doctor *doctor)
 
 	if (!line)
 		return;
+	if (next_receiver(doctor->input->status)) {
+		say_receivers(doctor, doctor->input->status);
+		return;
+	}
 	say(doctor, DOCTOR_WARNING, "the daemon's last error of sending profiles: %.*s", length, line);
-	for (size_t i = 0; !doctor->finding->remedy[0]; i++)
-		if (!strncmp(line, remedies[i].begin, strlen(remedies[i].begin)))
-			remedy(doctor, "%s", remedies[i].remedy);
+	add_remedy(doctor, line);
 }

@@ -9,6 +9,8 @@
 #define STATUS_NO_TABLE "  files whose unwind table is too large: "
 /* And that of what a receiver, or the way to it, said last; it is there until a payload is taken without a word. */
 #define STATUS_EXPORT_ERROR "  last export error: "
+/* Where there are several, of one whose name follows, then `: ' and the same. */
+#define STATUS_RECEIVER_ERROR "  last error of receiver "
 
 void status_print_daemon_text(FILE *stream, const struct snapshot *snapshot);
 void status_print_daemon_json(FILE *stream, const struct snapshot *snapshot);

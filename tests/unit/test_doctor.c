@@ -634,6 +634,49 @@ static void test_delivery(void **state _unused_)
 	expect("delivery", DOCTOR_UNKNOWN, "status", "sudo");
 }
 
+/* Of several each that fails is named, and what helps against each of their errors is there once. */
+static void test_delivery_to_several(void **state _unused_)
+{
+	static const struct destination_options destinations[] = {
+		{ .name = "near" }, { .name = "idle" }, { .name = "far" }, { .name = "third" },
+	};
+	struct exporter_stats exporter = { .destination_count = ARRAY_SIZE(destinations) };
+	struct pipeline_stats pipeline = { .has_tables = true };
+	struct snapshot snapshot = { .pipeline = &pipeline, .exporter = &exporter, .destinations = destinations,
+				     .destination_count = ARRAY_SIZE(destinations) };
+	FILE *stream;
+	char *text;
+	size_t size;
+
+	sprintf(snapshot.push.last_error, "%s", "no receiver of metrics");
+	snapshot.push.endpoint = "http://metrics";
+	for (int i = 0; i < 3; i++) {
+		stream = open_memstream(&text, &size);
+		if (i)
+			sprintf(exporter.destinations[0].last_error, "HTTP 503: %0200d", 0);
+		if (i)
+			sprintf(exporter.destinations[2].last_error, "HTTP 401");
+		if (i == 2)
+			sprintf(exporter.destinations[3].last_error, "HTTP 403: %0200d", 0);
+		sprintf(exporter.sum.last_error, "%s", i ? "HTTP 401" : "");
+		status_print_daemon_text(stream, &snapshot);
+		fclose(stream);
+		input.status = text;
+		if (!i) {
+			expect("delivery", DOCTOR_OK, "no error", NULL);
+		} else {
+			expect("delivery", DOCTOR_WARNING, " to near: HTTP 503: 000", "receiver's log: it answered with this error; set");
+			expect("delivery", DOCTOR_WARNING, "; far: HTTP 401", "headers_file of [export]");
+			assert_null(strstr(examine("delivery")->text, "idle"));
+			assert_null(strstr(examine("delivery")->text, "metrics"));
+		}
+		if (i == 2)
+			expect("delivery", DOCTOR_WARNING, "; third: HTTP 403: 000", "headers_file of [export]");
+		free(text);
+	}
+	input.status = NULL;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -659,6 +702,7 @@ int main(void)
 		TEST(test_cgroup),
 		TEST(test_unwind_tables),
 		TEST(test_delivery),
+		TEST(test_delivery_to_several),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
