@@ -21,6 +21,7 @@ ALONE = "latency"
 SMP = 1
 BOOT_OPTIONS = ("--icount",)
 TIMEOUT = 3600
+BOOT_TIMEOUT = 7200
 
 TRACING = "/sys/kernel/tracing"
 FUNCTIONS = f"{TRACING}/options/function-trace"
@@ -32,6 +33,8 @@ INTERRUPTS = ("local_timer_entry", "irq_work_entry")
 IS_RT = "latency-rt" in os.uname().release
 # of phase 2 and of handlers that walk, and what a sample takes beside its walk (case ceiling: below 2^17 ns)
 LIMIT_US = (25 if IS_RT else 100) + 31
+# the same of each further session whose timer expires in that interrupt, with lockdep: 1.1 on 6.1, 2 on PREEMPT_RT
+BESIDE_US = 2
 # of osnoise's records of interrupts, so that few are written
 LONG_NS = 1000
 
@@ -111,11 +114,12 @@ def sampled(t, what, bare, sessions, *options):
     t.ok(calls > 200 * (TIMERLAT_SECONDS + LOOKS * LOOK_SECONDS), f"{what}: {calls} calls")
     # the longest stretch of all delays a timer, too, but in some seconds hardly one comes just then
     bare = {**bare, "a timer is late": max(bare["a timer is late"], *(bare.get(kind, 0) for kind in KINDS))}
+    limit = LIMIT_US + BESIDE_US * (sessions - 1)
     judged = ["IRQs off", "a timer is late", "an interrupt"] + (["a switch"] if "context-switches" in options else [])
     for of in judged:
         # of what no look was the longest, an interrupt by osnoise is
         us, without = (who.get(of, who["an interrupt"]) for who in (have, bare))
-        t.ok(us <= without + LIMIT_US, f"{what}: {of}: {us:g} us at most, {without:g} without us and {LIMIT_US}")
+        t.ok(us <= without + limit, f"{what}: {of}: {us:g} us at most, {without:g} without us and {limit}")
 
 
 def guest(t):
