@@ -199,6 +199,7 @@ static int await_answer(struct helper *helper, struct helper_call *call, int *re
 	const uint64_t prompt = min_of(began + PROMPT_MS * NSEC_PER_MSEC, deadline);
 	struct cpu_wait wait = { 0 };
 	uint64_t now = began, left_ms;
+	unsigned int rest;
 	bool is_slow = false;
 	int r;
 
@@ -222,7 +223,9 @@ static int await_answer(struct helper *helper, struct helper_call *call, int *re
 			cpu_wait_begin(&wait, helper->pid);
 		}
 	}
-	*ret_rest = r == -ETIMEDOUT || (!r && *ret_result == -ETIME) ? cpu_wait_rest(&wait, helper->pid) : CPU_WAIT_PERCENT;
+	rest = is_slow ? cpu_wait_rest(&wait, helper->pid) : CPU_WAIT_PERCENT;
+	call->ret_ns = (clock_monotonic() - began) / CPU_WAIT_PERCENT * rest;
+	*ret_rest = r == -ETIMEDOUT || (!r && *ret_result == -ETIME) ? rest : CPU_WAIT_PERCENT;
 	if (r < 0 && call->ret_fd >= 0) {
 		close(call->ret_fd);
 		call->ret_fd = -1;
@@ -337,6 +340,7 @@ int helper_call(struct helper *helper, struct helper_call *call)
 
 	call->ret_fd = -1;
 	call->ret_bytes = 0;
+	call->ret_ns = 0;
 	call->ret_blame = 0;
 	call->ret_is_starved = false;
 	if (call->request_bytes > HELPER_BYTES_MAX)

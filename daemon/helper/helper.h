@@ -44,6 +44,7 @@ struct helper_call {
 	size_t answer_bytes;
 	bool is_text;		/* up to @answer_bytes: *ret_bytes */
 	size_t ret_bytes;
+	uint64_t ret_ns;	/* until there was an answer, or none, without what a start and waiting for a CPU took */
 	unsigned int ret_blame;	/* percent of a death that the question is to blame for; 0: it did not end the helper */
 	bool ret_is_starved;	/* -EAGAIN, and it was asked: the helper had no CPU for it */
 	bool wants_fd;

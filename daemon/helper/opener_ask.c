@@ -125,7 +125,7 @@ int opener_ask(struct opener *opener, const struct place *place, const char *wha
 	call->cancel_fd = opener->cancel_fd;
 	r = helper_call(opener->helper, call);
 	now = clock_monotonic();
-	is_slow = r != -EAGAIN && now - began > SLOW_NS;
+	is_slow = r != -EAGAIN && call->ret_ns > SLOW_NS;
 	/* whoever is to blame for an end, it was waited for */
 	if (call->ret_blame || r == -ETIMEDOUT || r == -EPIPE || is_slow)
 		credit_spend(&opener->patience, began, now);

@@ -436,6 +436,7 @@ static void stop_opener(struct deadline *deadline, uint64_t ms, int signal)
 {
 	struct process_snapshot *snapshot;
 	struct opener_stats stats;
+	siginfo_t info;
 
 	/* one runs, and has not died of anything lately */
 	opener_until(opener, NULL);
@@ -443,6 +444,8 @@ static void stop_opener(struct deadline *deadline, uint64_t ms, int signal)
 	process_snapshot_free(snapshot);
 	opener_stats(opener, &stats);
 	assert_int_equal(kill(stats.helper.pid, signal), 0);
+	/* by then it waits for no CPU any more */
+	assert_int_equal(waitid(P_PID, (id_t)stats.helper.pid, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
 	deadline_set(deadline, clock_monotonic() + ms * NSEC_PER_MSEC);
 	opener_until(opener, deadline);
 }

@@ -491,6 +491,31 @@ static void wrong_questions_are_refused(void **state)
 	close(fd);
 }
 
+/* Nor is the pause before it, after a death: they say nothing of what is asked next. */
+static void a_start_is_no_part_of_an_answer(void **state)
+{
+	struct helper_call call = { .fd = -1, .timeout_ms = 10000 };
+	struct helper_stats stats;
+	struct helper *asked;
+	siginfo_t info;
+	uint64_t began;
+	int r;
+
+	(void)state;
+	assert_int_equal(helper_new(HELPER_PARSER, &asked), 0);
+	assert_true(helper_call(asked, &call) < 0);
+	helper_stats(asked, &stats);
+	assert_int_equal(kill(stats.pid, SIGKILL), 0);
+	assert_int_equal(waitid(P_PID, (id_t)stats.pid, &info, WEXITED | WNOWAIT), 0);
+	began = clock_monotonic();
+	assert_int_equal(helper_call(asked, &call), -EAGAIN);
+	assert_int_equal(call.ret_ns, 0);
+	r = helper_call(asked, &call);
+	assert_true(r < 0 && r != -EAGAIN);
+	assert_true(call.ret_ns && call.ret_ns + 100 * NSEC_PER_MSEC <= clock_monotonic() - began);
+	helper_free(asked);
+}
+
 /* A helper with nobody else to ask it, which has said hello. */
 static int spawned(pid_t *ret_pid)
 {
@@ -852,6 +877,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(damaged_lines_cost_an_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_has_no_rights, setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_questions_are_refused, setup, teardown),
+		cmocka_unit_test(a_start_is_no_part_of_an_answer),
 		cmocka_unit_test(packets_that_are_no_questions_end_it),
 		cmocka_unit_test_setup_teardown(names_are_demangled_over_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(names_that_it_dies_of_are_left, setup, teardown),
