@@ -111,7 +111,7 @@ def by_url(t, burner):
         t.equal(connection.getresponse().status, want, f"a request with {what}")
         connection.close()
     if os.path.exists(t.path("pprof")):
-        done = t.run(t.path("pprof"), "-top", "-symbolize=none", f"{url}debug/pprof/profile?seconds=3&pid={burner.pid}", timeout=240,
+        done = t.run(t.path("pprof"), "-top", "-symbolize=none", "-timeout=200", f"{url}debug/pprof/profile?seconds=3&pid={burner.pid}", timeout=240,
                      check=False, env=dict(os.environ, HOME="/tmp", PPROF_TMPDIR="/tmp"))
         t.ok(done.returncode == 0 and re.search(r"%.* bottom\b", done.stdout), "go tool pprof takes a profile of the running daemon",
              done.stdout + done.stderr)
