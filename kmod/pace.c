@@ -52,11 +52,13 @@ static u64 pace_swallow(struct stacktap_pace *pace, u64 period, u64 ns)
 u64 st_pace_late(struct stacktap_pace *pace, const struct perf_event *event, u64 period, u64 now)
 {
 	u64 expired = ktime_to_ns(hrtimer_get_expires(&event->hw.hrtimer));
-	u64 interval = max_t(u64, event->hw.sample_period, PACE_LATE_NS);
+	/* perf's least, and that of timers, which are as coarse as the tick without high resolution */
+	u64 least = max_t(u64, PACE_LATE_NS, hrtimer_resolution);
+	u64 interval = max_t(u64, event->hw.sample_period, least);
 	bool leaves_out = event->attr.exclude_user || event->attr.exclude_kernel;
 	struct jitter *jitter = &pace->jitter;
 	u64 due = pace->due, ns = expired - due;
-	bool restarted = !leaves_out && ns > PACE_LATE_NS && ns % interval;
+	bool restarted = !leaves_out && (ns + event->hw.sample_period) % interval;
 
 	/* it was late, or went on without us: our periods did not move meanwhile. The first is where it was drawn */
 	if (due && ns && !restarted && pace->period != PACE_WHOLE)
