@@ -127,8 +127,10 @@ int opener_ask(struct opener *opener, const struct place *place, const char *wha
 	now = clock_monotonic();
 	is_slow = r != -EAGAIN && call->ret_ns > SLOW_NS;
 	/* whoever is to blame for an end, it was waited for */
-	if (call->ret_blame || r == -ETIMEDOUT || r == -EPIPE || is_slow)
+	if (call->ret_blame || r == -ETIMEDOUT || r == -EPIPE)
 		credit_spend(&opener->patience, began, now);
+	else if (is_slow)
+		credit_spend(&opener->patience, now - call->ret_ns, now);
 	/* who is held there does not answer however long it is waited for */
 	if (r == -ETIMEDOUT && is_cut && !helper_left_behind(opener->helper) && is_excused(opener, place))
 		return r;
