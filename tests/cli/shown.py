@@ -162,12 +162,12 @@ def demo(path):
     python, xz = "/usr/bin/python3.11", "/usr/lib/x86_64-linux-gnu/liblzma.so.5.4.1"
     split = "/opt/stacktap/workload/static/known_split"
     write(path, [
-        Process(177, "known_split", 0.5, [
+        Process(174, "known_split", 0.5, [
             (frames(split, "hot_a", "main"), 0.6), (frames(split, "hot_b", "main"), 0.3), (frames(split, "main"), 0.1)]),
-        Process(184, "python3.11", 0.3, [
+        Process(182, "python3.11", 0.2, [
             (frames(python, "_PyEval_EvalFrameDefault", "main"), 0.6), (frames(python, "main"), 0.1),
             (frames(python, "python3.11+0x55d4c0", "_PyEval_EvalFrameDefault", "main"), 0.3)]),
-        Process(181, "xz", 0.2, [(frames(xz, "liblzma.so.5.4.1+0x190e0"), 0.6), (frames(xz, "liblzma.so.5.4.1+0x15b10"), 0.4)])],
+        Process(179, "xz", 0.3, [(frames(xz, "liblzma.so.5.4.1+0x190e0"), 0.6), (frames(xz, "liblzma.so.5.4.1+0x15b10"), 0.4)])],
         70, 7000, source="cycles", event="cpu-clock", fallback_errno=2, service="stacktap-demo",
         quality={"samples": 1, "complete": 0.95, "named": 0.5, "by_range": 0.49, "stale": 0.001, "missed": 0.015})
 
@@ -314,7 +314,7 @@ def main(program, work, *documents):
     count = 0
     for document in documents:
         for block in blocks(document):
-            head = f"{document}: " + re.sub(NUMBER, "N", block.lines[0]).strip()
+            head = f"{document}: " + " ".join(re.sub(NUMBER, "N", block.lines[0]).split())
             command = next((command for key, command in shown.items() if head.startswith(key)), None)
             tap.same(f"{document}:{block.line}: it is known what this is the output of", bool(command), True)
             if command:
