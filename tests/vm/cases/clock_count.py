@@ -30,7 +30,6 @@ def guest(t):
         t.ok(counts["recorded"] and counts["filtered"] >= 2 * rate,
              f"{what} time is turned away ({counts['filtered']} of {counts['calls']})")
     stalled(t)
-    comes_and_goes(t)
 
 
 def exact(t, counts):
@@ -57,19 +56,6 @@ def stalled(t):
         time.sleep(1)
     counts = exact(t, t.accounts(child, session))
     t.equal(counts["lost"]["ring-full"], sum(counts["lost"].values()), "for want of room alone")
-
-
-def comes_and_goes(t):
-    """Whenever an event comes or goes perf stops and starts the timers of the others: none is late for that."""
-    many = ["-a", *["-e", "cpu-clock/freq=3/"] * 8]
-    child, session = t.record("beside.otlp", "-a", "-e", "cpu-clock", "-F", 997)
-    # the more there are the longer it takes
-    others = [t.record(f"others{number}.otlp", *many)[0] for number in (1, 2)]
-    for _ in range(8):
-        t.stacktap("record", *many, "--duration", 0.1, "-o", t.path("other.otlp"))
-    for other in others:
-        t.stop(other, signal.SIGINT)
-    exact(t, t.accounts(child, session))
 
 
 def host(t):
