@@ -26,6 +26,16 @@ from page import Recording, Tap  # noqa: E402
 START_MS = 1_790_000_000_000
 
 
+def busy_recording(work):
+    """The recording below @work that the view lane makes as well, if it is not there yet."""
+    path = os.path.join(work, "busy.otlp")
+    if not os.path.exists(path):
+        os.makedirs(work, exist_ok=True)
+        subprocess.run([sys.executable, "-B", os.path.join(HERE, "make_profile.py"), "--nodes", "50000", "--samples", "25000",
+                        path], check=True)
+    return path
+
+
 def convert(stacktap, source, target, *options):
     done = subprocess.run([stacktap, "convert", *options, "-o", target, source], capture_output=True, text=True)
     # one line, which says what is lost, if anything is

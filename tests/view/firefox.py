@@ -19,7 +19,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE]
 
-from convert import convert  # noqa: E402
+from convert import busy_recording, convert  # noqa: E402
 from page import Recording, Tap  # noqa: E402
 
 PACKAGE, VERSION = "firefox-devtools-profiler-cli", "0.10.0"
@@ -103,11 +103,7 @@ def judge(tap, recording, reader, name):
 def main():
     stacktap, work = sys.argv[1:]
     tap = Tap()
-    source = os.path.join(work, "busy.otlp")
-    if not os.path.exists(source):
-        os.makedirs(work, exist_ok=True)
-        subprocess.run([sys.executable, "-B", os.path.join(HERE, "make_profile.py"), "--nodes", "50000", "--samples", "25000",
-                        source], check=True)
+    source = busy_recording(work)
     program = package(work)
     recording = Recording(source)
     for name in ("busy.firefox.json", "busy.perf", "busy.folded"):

@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE]
 
-from convert import convert  # noqa: E402
+from convert import busy_recording, convert  # noqa: E402
 from page import Recording, Tap  # noqa: E402
 
 # that of Perfetto 55.3
@@ -101,11 +101,7 @@ def follow(tap, name, trace, recording, precision):
 def main():
     stacktap, work = sys.argv[1:]
     tap = Tap()
-    source = os.path.join(work, "busy.otlp")
-    if not os.path.exists(source):
-        os.makedirs(work, exist_ok=True)
-        subprocess.run([sys.executable, "-B", os.path.join(HERE, "make_profile.py"), "--nodes", "50000", "--samples", "25000",
-                        source], check=True)
+    source = busy_recording(work)
     place = package(work)
     recording = Recording(source)
     paths = {name: convert(stacktap, source, os.path.join(work, name)) for name in

@@ -21,7 +21,7 @@ sys.path[:0] = [HERE]
 
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
-from convert import convert  # noqa: E402
+from convert import busy_recording, convert  # noqa: E402
 from page import Recording, Tap, browser  # noqa: E402
 
 VERSION = "1.25.0"
@@ -101,11 +101,7 @@ def judge(tap, recording, name, functions, profiles):
 def main():
     stacktap, work = sys.argv[1:]
     tap = Tap()
-    source = os.path.join(work, "busy.otlp")
-    if not os.path.exists(source):
-        os.makedirs(work, exist_ok=True)
-        subprocess.run([sys.executable, "-B", os.path.join(HERE, "make_profile.py"), "--nodes", "50000", "--samples", "25000",
-                        source], check=True)
+    source = busy_recording(work)
     page = package(work)
     recording = Recording(source)
     driver = browser("light")
