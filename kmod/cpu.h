@@ -61,6 +61,8 @@ struct stacktap_counter {
 	u32 rate_shift;		/* both are slower by so many powers of two than they were asked for */
 	u32 fallback_errno;
 	struct stacktap_fallback fallback;
+	u64 recorded_before;	/* of @recorded, when @event was made */
+	u64 fallback_recorded;	/* of these, by cpu-clock in fallbacks that are over */
 	unsigned int hotplug_seq; /* of the CPU when @event was made */
 	u64 enabled_ns;		/* of events released before */
 	u64 running_ns;

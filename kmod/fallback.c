@@ -42,6 +42,9 @@ static int fallback_end(struct stacktap_counter *counter)
 		perf_event_release_kernel(event);
 		return err;
 	}
+	/* cpu-clock's timer is cancelled on its CPU, where the handler runs with IRQs off: it is over */
+	st_counter_release(counter);
+	st_counting_drain(counter->cpu);
 	st_counter_replace(counter, source, event, session->two_phase);
 	/* while nothing counts: what cpu-clock sampled is before CONFIG, what the real one does behind */
 	st_counting_announce(counter->cpu, counter);

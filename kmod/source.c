@@ -202,6 +202,22 @@ static struct perf_event *counter_event_create(struct stacktap_counter *counter,
 	return perf_event_create_kernel_counter(&attr, counter->cpu->cpu, NULL, handler, counter);
 }
 
+u64 st_counter_fallback_recorded(struct stacktap_counter *counter)
+{
+	u64 recorded = local64_read(&counter->recorded);
+
+	lockdep_assert_held(&counter->cpu->session->lock);
+	return counter->fallback_recorded +
+	       (counter->fallback_errno ? recorded - counter->recorded_before : 0);
+}
+
+/* What the event sampled that is released; none of that waits in the stash. */
+static void counter_settle(struct stacktap_counter *counter)
+{
+	counter->fallback_recorded = st_counter_fallback_recorded(counter);
+	counter->recorded_before = local64_read(&counter->recorded);
+}
+
 /*
  * @event, which has not been enabled yet, is @counter's from now on. The handler does not run; period,
  * raised and fallback_errno are those of @event already.
@@ -278,6 +294,7 @@ int st_counter_create(struct stacktap_counter *counter, const struct stacktap_so
 
 	counter->period = period;
 	counter->raised = 0;
+	counter_settle(counter);
 	counter->fallback_errno = fallback_errno;
 	counter->fallback = (struct stacktap_fallback) { 0 };
 	counter_begin(counter, &slow, event, two_phase);
@@ -312,8 +329,6 @@ void st_counter_replace(struct stacktap_counter *counter, const struct stacktap_
 	const struct stacktap_source slow = source_slow(source, shift);
 	u64 whole = st_source_period(&slow), period;
 
-	/* cpu-clock's timer is cancelled on its CPU, where the handler runs with IRQs off: it is over */
-	st_counter_release(counter);
 	/* what the handler had to do to keep the ceiling holds; in frequency mode the kernel sees to it */
 	period = period_slow(whole, counter->raised);
 	if (!whole || (period != whole && perf_event_period(event, period))) {
@@ -321,6 +336,7 @@ void st_counter_replace(struct stacktap_counter *counter, const struct stacktap_
 		period = whole;
 	}
 	counter->period = period;
+	counter_settle(counter);
 	counter->fallback_errno = 0;
 	counter_begin(counter, &slow, event, two_phase);
 }

@@ -41,7 +41,9 @@ int st_counter_create(struct stacktap_counter *counter, const struct stacktap_so
 struct perf_event *st_counter_create_real(struct stacktap_counter *counter,
 					  const struct stacktap_source *source,
 					  perf_overflow_handler_t handler);
-/* Release cpu-clock and take @event, which st_counter_create_real() made, in its place. */
+/* Of @counter's recorded samples, those of cpu-clock in a fallback. */
+u64 st_counter_fallback_recorded(struct stacktap_counter *counter);
+/* Take @event, which st_counter_create_real() made, in place of cpu-clock, which is released, its samples recorded. */
 void st_counter_replace(struct stacktap_counter *counter, const struct stacktap_source *source,
 			struct perf_event *event, bool two_phase);
 void st_counter_release(struct stacktap_counter *counter);

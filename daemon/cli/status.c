@@ -328,7 +328,9 @@ static void print_places(const struct status_session *session)
 		for (size_t j = 0; j < cpu->count_count; j++) {
 			const struct control_counts *counts = &cpu->counts[j];
 
-			recorded += counts->type != PERF_TYPE_SOFTWARE ? counts->recorded : 0;
+			/* cpu-clock's own are not a PMU's, also those of a fallback that is over */
+			if (counts->type != PERF_TYPE_SOFTWARE || counts->fallback_errno)
+				recorded += counts->recorded - counts->fallback_recorded;
 			in_place += counts->in_place;
 			put_off += counts->put_off;
 		}

@@ -154,6 +154,7 @@ static void print_counts(struct json *json, const struct control_counts *counts)
 	json_u64(json, "missed", counts->missed);
 	json_u64(json, "in_place", counts->in_place);
 	json_u64(json, "put_off", counts->put_off);
+	json_u64(json, "fallback_recorded", counts->fallback_recorded);
 	print_indexed(json, "kernel_end", counts->kernel_end, STACKTAP_END_REASONS, name_of_end);
 	print_indexed(json, "user_end", counts->user_end, STACKTAP_END_REASONS, name_of_end);
 	json_end(json);

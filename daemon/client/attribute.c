@@ -128,6 +128,7 @@ static struct nla_policy count_policy[STACKTAP_CNT_ATTR_MAX + 1] = {
 	[STACKTAP_CNT_MISSED] = U64,
 	[STACKTAP_CNT_IN_PLACE] = U64,
 	[STACKTAP_CNT_PUT_OFF] = U64,
+	[STACKTAP_CNT_FALLBACK_RECORDED] = U64,
 };
 
 static uint32_t get_u32(struct nlattr *attr)
@@ -365,6 +366,10 @@ static int parse_counts(struct nlattr *nest, struct control_counts *ret_counts)
 	ret_counts->missed = get_u64(attrs[STACKTAP_CNT_MISSED]);
 	ret_counts->in_place = get_u64(attrs[STACKTAP_CNT_IN_PLACE]);
 	ret_counts->put_off = get_u64(attrs[STACKTAP_CNT_PUT_OFF]);
+	if (attrs[STACKTAP_CNT_FALLBACK_RECORDED])
+		ret_counts->fallback_recorded = get_u64(attrs[STACKTAP_CNT_FALLBACK_RECORDED]);
+	else
+		ret_counts->fallback_recorded = ret_counts->fallback_errno ? ret_counts->recorded : 0;
 	parse_indexed(attrs[STACKTAP_CNT_LOST], ret_counts->lost, STACKTAP_LOST_REASONS);
 	parse_indexed(attrs[STACKTAP_CNT_KERNEL_END], ret_counts->kernel_end, STACKTAP_END_REASONS);
 	parse_indexed(attrs[STACKTAP_CNT_USER_END], ret_counts->user_end, STACKTAP_END_REASONS);

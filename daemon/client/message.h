@@ -68,6 +68,7 @@ struct control_counts {
 	uint64_t raises;		/* times that the handler doubled the period */
 	uint64_t missed;		/* periods that late timers swallowed */
 	uint64_t in_place, put_off;	/* samples that interrupts finished; that they began and left to phase 2 */
+	uint64_t fallback_recorded;	/* of @recorded, by cpu-clock; before ABI 1.14 all in a fallback, else 0 */
 	uint64_t kernel_end[STACKTAP_END_REASONS], user_end[STACKTAP_END_REASONS];
 };
 

@@ -17,6 +17,7 @@ static void add_counts(struct module_cpu *sum, const struct control_counts *coun
 	sum->stale += counts->stale;
 	sum->in_place += counts->in_place;
 	sum->put_off += counts->put_off;
+	sum->fallback_recorded += counts->fallback_recorded;
 	for (size_t i = 0; i < ARRAY_SIZE(counts->lost); i++)
 		sum->lost += counts->lost[i];
 }

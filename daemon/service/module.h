@@ -8,7 +8,7 @@
 struct module_cpu {
 	char name[12];			/* its number */
 	uint64_t calls, recorded, filtered, lost, throttled, stalled, missed, moved, stale,
-		in_place, put_off;
+		in_place, put_off, fallback_recorded;
 	uint64_t handler_ns, drain_ns;	/* 0 of modules before ABI 1.6 */
 	uint64_t ring_used, ring_bytes;
 };

@@ -160,6 +160,37 @@ static void put_counts(struct nl_msg *message, uint32_t source, uint64_t base)
 	nla_nest_end(message, nest);
 }
 
+/* Of modules before ABI 1.14, which do not tell: all of a counter that cpu-clock stands in for. */
+static void test_fallback_recorded(void **state _unused_)
+{
+	static const struct {
+		uint32_t fallback_errno;
+		bool is_told;
+		uint64_t fallback_recorded;
+	} cases[] = { { 0, true, 30 }, { 16, true, 30 }, { 0, false, 0 }, { 16, false, 100 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct nl_msg *message = new_message(0);
+		struct nlattr *nest = nla_nest_start(message, STACKTAP_A_CPU), *counts;
+		struct control_cpu cpu;
+
+		nla_put_u64(message, STACKTAP_A_SESSION_ID, 3);
+		nla_put_u32(message, STACKTAP_A_CPU_ID, 17);
+		nla_put_u8(message, STACKTAP_A_CPU_STATE, STACKTAP_CPU_ONLINE);
+		counts = nla_nest_start(message, STACKTAP_A_COUNTS);
+		nla_put_u32(message, STACKTAP_CNT_SRC_ID, 0);
+		nla_put_u32(message, STACKTAP_CNT_FALLBACK_ERRNO, cases[i].fallback_errno);
+		nla_put_u64(message, STACKTAP_CNT_RECORDED, 100);
+		if (cases[i].is_told)
+			nla_put_u64(message, STACKTAP_CNT_FALLBACK_RECORDED, 30);
+		nla_nest_end(message, counts);
+		nla_nest_end(message, nest);
+		assert_int_equal(attribute_parse_cpu(nlmsg_hdr(message), &cpu), 0);
+		assert_int_equal(cpu.counts[0].fallback_recorded, cases[i].fallback_recorded);
+		nlmsg_free(message);
+	}
+}
+
 static void test_cpu(void **state _unused_)
 {
 	struct nl_msg *message = new_message(0);
@@ -361,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_sources),
 		cmocka_unit_test(test_filter_of_odd_size),
 		cmocka_unit_test(test_cpu),
+		cmocka_unit_test(test_fallback_recorded),
 		cmocka_unit_test(test_event_and_module),
 		cmocka_unit_test(test_change),
 		cmocka_unit_test(test_task_filter_is_sent),

@@ -43,7 +43,7 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	13
+#define STACKTAP_ABI_MINOR	14
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
@@ -639,8 +639,8 @@ struct stacktap_cpu_record {
  *			CNT_CALLS, CNT_RECORDED, CNT_FILTERED, CNT_THROTTLED, CNT_LOST: nest of u64 by
  *			reason + 1, CNT_ENABLED_NS, CNT_RUNNING_NS, CNT_TIMES_AT (see below),
  *			CNT_MOVED, CNT_STALE, CNT_STALLED, CNT_SHARE, CNT_MULTIPLEXED, CNT_RAISES,
- *			CNT_MISSED, CNT_IN_PLACE, CNT_PUT_OFF, CNT_KERNEL_END, CNT_USER_END: nests of
- *			u64 by reason + 1
+ *			CNT_MISSED, CNT_IN_PLACE, CNT_PUT_OFF, CNT_FALLBACK_RECORDED, CNT_KERNEL_END,
+ *			CNT_USER_END: nests of u64 by reason + 1
  *
  * A hardware counter shares the PMU with others, which may take turns with it or, pinned, take its
  * place. Every two seconds the module looks at each whose CPU was busy since, for how much of the
@@ -931,6 +931,7 @@ enum stacktap_cnt_attr {
 	STACKTAP_CNT_MISSED,		/* u64, periods that late timers swallowed; 1.11 */
 	STACKTAP_CNT_IN_PLACE,		/* u64, samples that an interrupt of two phases finished itself; 1.13 */
 	STACKTAP_CNT_PUT_OFF,		/* u64, walks that one began and left to phase 2; 1.13 */
+	STACKTAP_CNT_FALLBACK_RECORDED,	/* u64, of _RECORDED, those of cpu-clock in a fallback; 1.14 */
 	__STACKTAP_CNT_ATTR_MAX,
 	STACKTAP_CNT_ATTR_MAX = __STACKTAP_CNT_ATTR_MAX - 1
 };

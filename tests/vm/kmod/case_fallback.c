@@ -243,6 +243,9 @@ static void restored(struct client *busy, struct client *absent, unsigned int nr
 	client_drain(absent);
 	tap(!origins->wrong && !origins->weights, "samples of another counter than CONFIG says: %" PRIu64
 	    ", or of another weight: %" PRIu64, origins->wrong, origins->weights);
+	tap(client_count(busy, 0, STACKTAP_CNT_FALLBACK_RECORDED) == origins->timer,
+	    "of %" PRIu64 " that were recorded the timer's are told apart",
+	    client_count(busy, 0, STACKTAP_CNT_RECORDED));
 	tap(client_balanced(busy) && client_balanced(absent), "the ledgers balance");
 	tap(!client_lost(busy, STACKTAP_LOST_STOPPED), "nothing came from a counter that was replaced");
 }
