@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
 #include <linux/stacktap.h>
@@ -8,6 +9,7 @@
 
 #include "compat/compat.h"
 #include "hook.h"
+#include "registers.h"
 #include "stack.h"
 
 struct stack_frame {
@@ -88,12 +90,25 @@ out:
 	pagefault_enable();
 }
 
+/*
+ * Where the stack ends that runs: below the thread pointer, if that is further up, for the C library
+ * keeps there what is on no stack. Threads of musl (up to 1.2.5) begin with the frame pointer of who
+ * created them, whose stack is above.
+ */
+static unsigned long user_stack_top(void)
+{
+	unsigned long top = TASK_SIZE - sizeof(struct stack_frame);
+	unsigned long thread = registers_thread_pointer();
+
+	return task_pt_regs(current)->sp < thread && thread < top ? thread : top;
+}
+
 u8 st_stack_admit_user(struct stacktap_stack *stack)
 {
 	unsigned long fp = untagged_addr(stack->fp);
 
 	stack->fp = fp;
-	return !fp || fp % sizeof(long) || fp > TASK_SIZE - sizeof(struct stack_frame) ?
+	return !fp || fp % sizeof(long) || fp > user_stack_top() ?
 		STACKTAP_END_BAD_FRAME : STACKTAP_END_NONE;
 }
 
@@ -147,7 +162,7 @@ u8 st_stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit,
 			     struct cost_moment began, u32 limit_ns)
 {
 	struct frame_walk walk = {
-		.top = TASK_SIZE - sizeof(struct stack_frame),
+		.top = user_stack_top(),
 		.text = TASK_SIZE - 1,
 		.pac = ptrauth_user_pac_mask(),
 		.at = stack->fp,
