@@ -47,8 +47,9 @@ workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit
 	-mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls -Iinclude/uapi -Iinclude
 signed_arm64 := $(addprefix $(S)/workload/pac/,deep zero_reader no_frame_pointers)
 workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
-	$(filter-out %/plugin.c,$(wildcard tests/vm/workload/*.c))) \
+	$(filter-out %/plugin.c %/seven.c,$(wildcard tests/vm/workload/*.c))) \
 	$(addprefix $(S)/workload/,static/known_split split/lined split/moved split/apart plugin.so deep_frameless hooks_frameless deep_static deep_plain deep_other deep_linked) \
+	$(addprefix $(S)/workload/musl/,libc.so static dynamic pointers) \
 	$(signed_$(ARCH))
 
 .PHONY: stage
@@ -144,6 +145,30 @@ $(S)/workload/plugin.so: tests/vm/workload/plugin.c tests/vm/workload/burn.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -shared -fPIC -o $@ $<
 
+# against musl: static and dynamic without frame pointers, and one that keeps them
+musl := $(LAB_DIR)/$(ARCH)/musl
+musl_name := $(if $(filter arm64,$(ARCH)),aarch64,$(ARCH))-linux-musl
+musl_lib := $(musl)/usr/lib/$(musl_name)
+seven_cflags = $(workload_cflags) -O2 -nostdinc -isystem $(musl)/usr/include/$(musl_name) -nostdlib
+frameless := -fomit-frame-pointer -momit-leaf-frame-pointer
+seven_static := -static -no-pie $(musl_lib)/crt1.o
+$(S)/workload/musl/static: seven_cflags += $(frameless) $(seven_static)
+$(S)/workload/musl/pointers: seven_cflags += $(seven_static)
+$(S)/workload/musl/dynamic: seven_cflags += $(frameless) -pie -fPIE $(musl_lib)/Scrt1.o \
+	-Wl,-dynamic-linker,/opt/stacktap/workload/musl/libc.so
+
+$(musl)/lib/$(musl_name)/libc.so: tests/packages
+	$(say) UNPACK $(musl)
+	$(Q)rm -rf $(musl) && debs=$$(LAB=$(LAB_DIR) tests/vm/lab/apt $(if $(filter arm64,$(ARCH)),arm64,amd64) only \
+		$$(tests/setup --list musl)) && for deb in $$debs; do dpkg-deb -x $$deb $(musl) || exit; done && touch $@
+
+$(S)/workload/musl/libc.so: $(musl)/lib/$(musl_name)/libc.so
+	$(Q)mkdir -p $(@D) && cp $< $@
+
+$(addprefix $(S)/workload/musl/,static dynamic pointers): tests/vm/workload/seven.c tests/vm/workload/burn.h $(S)/workload/musl/libc.so
+	$(say) CC $@
+	$(Q)$(user_cc) $(seven_cflags) $(musl_lib)/crti.o $< -L$(musl_lib) -lc -lgcc $(musl_lib)/crtn.o -o $@
+
 include tests/vm/kmod/kmodtest.mk
 include tests/vm/shadow/shadow.mk
 
@@ -182,8 +207,8 @@ quick_arm64 := kmod kernel_time known_split unwind budget
 # What make test-more leaves out unless FULL=1. On x86_64: a guest has no PMU to share, nor one to
 # be in step with, to be throttled by or whose samples have a cost.
 # The ceiling is the same code; arm64's guest shows it with the clock and with cycles. What late waits for, unit tests
-# show with fewer CPU seconds.
-spare_x86_64 := beside ceiling cost late lockstep throttle stall
+# show with fewer CPU seconds. musl's threads begin with a frame pointer of 0 there.
+spare_x86_64 := beside ceiling cost late lockstep musl throttle stall
 # On arm64: this code is the same as on x86_64, and the last two run on the kernel of test-nmi.
 spare_arm64 := abi absent bad_frames bad_input clock_count command compare containers control daemon degrade doctor filters hotplug split_lines \
 	images isolated late lifecycle lifetimes lockdown many_cpus power_loss recovery reload replies sessions short_lived soak \
