@@ -70,7 +70,7 @@ static int merge_first(void *ctx, uint32_t tgid)
 	}
 	process_table_merge(drain_processes(pipeline->drain), snapshot);
 	process_snapshot_free(snapshot);
-	queue_rouse(pipeline->requests);
+	/* thread B is woken up behind the side band, now and then, or by more than a few that are announced */
 	if (++pipeline->scans % SCAN_DRAIN_EVERY)
 		return 0;
 	return capture_drain(pipeline->capture, &time);

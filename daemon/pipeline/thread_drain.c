@@ -17,8 +17,8 @@ enum {
 /*
  * Nothing here waits for thread B: while it is at one piece of work rings fill up. What finds no room it looks at when
  * there are samples of it, at the end of their window. Thread B is woken up once for all that the side band has of a
- * round, as programs may be gone before the round is over, and once at its end: on one CPU it would else take thread A's
- * place, and give it back, for each.
+ * round, as programs may be gone before the round is over, and once for what samples, scans and lists add: on one CPU it
+ * would else take thread A's place, and give it back, for each.
  */
 static bool announce(struct pipeline *pipeline, struct message *message)
 {
@@ -265,16 +265,22 @@ void drain_thread_round(struct pipeline *pipeline, uint64_t closing, uint64_t ti
 		drain_want_close(pipeline->drain);
 	pipeline->closing = closing;
 	tell_rest(pipeline);
-	/* a round may take long, also to wait for memory */
+	/* now, as a round may take long: it adds nothing but windows, and these wake thread B up */
 	queue_rouse(pipeline->requests);
 	drain_round(pipeline->drain, time);
-	queue_rouse(pipeline->requests);
 	if (pipeline->closed == closing || drain_wants_close(pipeline->drain))
 		return;
 	pthread_mutex_lock(&pipeline->lock);
 	pipeline->closed = closing;
 	pipeline->closed_windows = pipeline->stats.windows;
 	pthread_mutex_unlock(&pipeline->lock);
+}
+
+void drain_thread_end(struct pipeline *pipeline)
+{
+	/* which waits for the deferred stacks */
+	queue_rouse(pipeline->requests);
+	drain_finish(pipeline->drain);
 }
 
 /*
@@ -367,9 +373,7 @@ void *drain_thread(void *ctx)
 	}
 	if (!r)
 		r = capture_finish(pipeline->capture);
-	/* which waits for the deferred stacks */
-	queue_rouse(pipeline->requests);
-	drain_finish(pipeline->drain);
+	drain_thread_end(pipeline);
 	publish(pipeline);
 	if (r < 0)
 		log_error("rings are no longer drained: %s", strerror(-r));

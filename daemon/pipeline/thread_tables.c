@@ -243,6 +243,7 @@ int tables_load_first(struct pipeline *pipeline)
 		/* once all have been sent, processes that start now take their turn like later ones */
 		pipeline->has_lists = process_table_send_lists(drain_processes(pipeline->drain),
 							       time, wanted == UINT64_MAX);
+		/* now, and not by the side band behind the pause */
 		queue_rouse(pipeline->requests);
 		pthread_mutex_lock(&pipeline->lock);
 		sent = pipeline->lists_sent;

@@ -96,6 +96,8 @@ void journal_forget(struct pipeline *pipeline);	/* once threads A and D have end
 
 /* Thread A, after it has delivered all before @time, and what was sampled before @closing was wanted. */
 void drain_thread_round(struct pipeline *pipeline, uint64_t closing, uint64_t time);
+/* Thread A, after the last round: what is deferred is waited for, and the last window sent. */
+void drain_thread_end(struct pipeline *pipeline);
 /* Thread A: have processes scanned that are wanted to be. */
 void drain_thread_scans(struct pipeline *pipeline, uint64_t now);
 void drain_thread_forget(struct pipeline *pipeline);	/* once thread A has ended */

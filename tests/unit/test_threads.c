@@ -296,7 +296,7 @@ static void request_scan(uint32_t tgid)
 	assert_int_equal(message_send(pipeline.requests, message, 0, QUEUE_URGENT, -1), 0);
 }
 
-static void feed_round(uint32_t round)
+static void feed_samples(uint32_t round, uint32_t count)
 {
 	struct records records = { 0 };
 	const uint32_t pids[] = { (uint32_t)getpid(), 0, GONE_PID + round % 7 };
@@ -313,7 +313,7 @@ static void feed_round(uint32_t round)
 	regs.head.regs[7] = 0x7ffc00000000;
 	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
 		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
-	for (uint32_t i = 0; i < SAMPLES; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const uint64_t user[] = { 0x400000 + own_code() + (uint64_t)(rand() % 4096) * 16,
 					  0x7f0000000000 + (uint64_t)(rand() % 64) * 16 };
 		const uint64_t kernel = 0xffffffff81000000 + (uint64_t)(rand() % 4096) * 64;
@@ -342,8 +342,13 @@ static void feed_round(uint32_t round)
 	}
 	assert_int_equal(ring_parse(records.data, records.bytes, 0, &drain_ops, pipeline.drain,
 				    &stats), 0);
-	fed += SAMPLES;
+	fed += count;
 	records_free(&records);
+}
+
+static void feed_round(uint32_t round)
+{
+	feed_samples(round, SAMPLES);
 }
 
 static void run_rounds(uint32_t rounds_of_window)
@@ -391,8 +396,7 @@ static struct pipeline_stats end(void)
 	struct pipeline_stats result;
 	struct drain_stats drained;
 
-	queue_rouse(pipeline.requests);
-	drain_finish(pipeline.drain);
+	drain_thread_end(&pipeline);
 	drain_stats(pipeline.drain, &drained);
 	join_all();
 	pipeline_stats(&pipeline, &result);
@@ -448,41 +452,78 @@ static void test_a_window_is_closed_when_asked(void **state _unused_)
 	end();
 }
 
-/* What is announced thread B is woken up for behind the side band, and in a round, also of stacks that are deferred; without a window. */
-static void test_a_round_wakes_thread_b(void **state _unused_)
+/* Thread B has published its figures and waits for ever. */
+static void await_idle_names(void)
 {
-	uint64_t deadline;
 	struct message *gone;
-	size_t announced[3], left[3];
 	int r;
 
 	request_scan(GONE_PID);
 	gone = message_take(pipeline.results, 60000, &r);
-	/* it has published its figures and waits for ever */
 	usleep(1000000);
+	if (gone)
+		message_free(gone);
+	assert_non_null(gone);
+}
+
+/* So few that they alone do not wake it up. */
+static size_t announce_one(void)
+{
+	size_t bytes;
+
+	start_program((uint32_t)getpid());
+	bytes = queue_bytes(pipeline.requests);
+	assert_true(bytes < QUEUE_SMALL_BYTES);
+	return bytes;
+}
+
+static bool is_taken_by_names(void)
+{
+	const uint64_t deadline = clock_monotonic() + 20 * NSEC_PER_SEC;
+
+	while (queue_bytes(pipeline.requests) && clock_monotonic() < deadline)
+		usleep(1000);
+	return !queue_bytes(pipeline.requests);
+}
+
+/* What is announced thread B is woken up for behind the side band, and in a round, also of stacks that are deferred; without a window. */
+static void test_a_round_wakes_thread_b(void **state _unused_)
+{
+	size_t announced[3];
+	bool is_taken[3];
+
 	for (int i = 0; i < 3; i++) {
+		await_idle_names();
 		if (i < 2)
-			start_program((uint32_t)getpid());
+			announce_one();
 		else
-			feed_round(0);
+			feed_samples(0, 1);
 		announced[i] = queue_bytes(pipeline.requests);
 		if (i == 1)
 			drain_ops.sideband_end(pipeline.drain);
 		else
 			drain_thread_round(&pipeline, pipeline.closing, clock_monotonic());
-		deadline = clock_monotonic() + 20 * NSEC_PER_SEC;
-		while ((left[i] = queue_bytes(pipeline.requests)) && clock_monotonic() < deadline)
-			usleep(1000);
-		/* as above */
-		usleep(1000000);
+		is_taken[i] = is_taken_by_names();
 	}
 	drain_finish(pipeline.drain);
 	join_all();
-	assert_non_null(gone);
-	message_free(gone);
-	assert_true(announced[0] && announced[1]);
-	assert_true(fed_deferred && announced[2]);
-	assert_true(!left[0] && !left[1] && !left[2]);
+	assert_true(announced[0] && announced[1] && announced[2]);
+	assert_int_equal(fed_deferred, 1);
+	assert_true(is_taken[0] && is_taken[1] && is_taken[2]);
+}
+
+/* The last deferred stack is looked at, and not given up when it has waited for too long. */
+static void test_the_end_wakes_thread_b(void **state _unused_)
+{
+	struct drain_stats drained;
+
+	await_idle_names();
+	feed_samples(0, 1);
+	drain_thread_end(&pipeline);
+	drain_stats(pipeline.drain, &drained);
+	join_all();
+	assert_int_equal(drained.deferred.taken, 1);
+	assert_int_equal(drained.deferred.expired, 0);
 }
 
 static void test_nothing_is_lost_on_the_way(void **state _unused_)
@@ -782,41 +823,54 @@ static void test_windows_leave_turns_to_others(void **state _unused_)
 	message_free(gone);
 }
 
-/* Thread C, which a receiver is slow for: it sees whether thread A is at work meanwhile. */
+struct seen_waiting {
+	bool is_at_work;	/* thread A */
+	bool is_taken;		/* what it had announced */
+};
+
+/* Thread C, which a receiver is slow for: it sees what threads A and B do meanwhile. */
 static void *await_rest(void *ctx)
 {
 	const uint64_t deadline = clock_monotonic() + 60 * NSEC_PER_SEC;
-	bool *is_at_work = ctx;
+	struct seen_waiting *seen = ctx;
 
 	do {
 		usleep(1000);
-		*is_at_work = work_taken(&pipeline.work[THREAD_DRAIN], UINT64_MAX);
-	} while (*is_at_work && clock_monotonic() < deadline);
+		seen->is_at_work = work_taken(&pipeline.work[THREAD_DRAIN], UINT64_MAX);
+	} while (seen->is_at_work && clock_monotonic() < deadline);
+	seen->is_taken = is_taken_by_names();
 	pipeline_window_left(&pipeline);
 	return NULL;
 }
 
-/* A receiver may be given ten minutes: nobody takes it for a drain that hangs. */
+/*
+ * A receiver may be given ten minutes: nobody takes it for a drain that hangs, and what samples announced before it was
+ * waited for has its names by then.
+ */
 static void test_waiting_for_memory_is_no_work(void **state _unused_)
 {
 	const struct drain_output output = drain_thread_output(&pipeline);
-	bool was_at_work = true, is_at_work, has_waited;
+	struct seen_waiting seen = { 0 };
+	bool is_at_work, has_waited;
 	pthread_t receiver;
+	size_t announced;
 
+	await_idle_names();
+	announced = announce_one();
 	pipeline_enter(&pipeline, THREAD_DRAIN);
 	work_begin();
 	pthread_mutex_lock(&pipeline.lock);
 	pipeline.windows_under_way++;
 	pthread_mutex_unlock(&pipeline.lock);
-	assert_int_equal(pthread_create(&receiver, NULL, await_rest, &was_at_work), 0);
+	assert_int_equal(pthread_create(&receiver, NULL, await_rest, &seen), 0);
 	has_waited = output.wait(output.ctx);
 	is_at_work = work_taken(&pipeline.work[THREAD_DRAIN], UINT64_MAX);
 	work_leave();
 	pthread_join(receiver, NULL);
 	drain_finish(pipeline.drain);
 	join_all();
-	assert_true(has_waited && is_at_work);
-	assert_false(was_at_work);
+	assert_true(has_waited && is_at_work && announced);
+	assert_true(!seen.is_at_work && seen.is_taken);
 }
 
 /* What cannot be written is counted, and what follows it goes to a file that needs nothing of it. */
@@ -843,6 +897,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_window_is_closed_when_asked),
 		TEST(test_a_round_wakes_thread_b),
+		TEST(test_the_end_wakes_thread_b),
 		TEST(test_nothing_is_lost_on_the_way),
 		TEST(test_a_slow_sink_loses_nothing),
 		TEST(test_a_failing_sink_is_accounted_for),
