@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "cli/module_files.h"
+#include "cli/parser_error.h"
 
 enum {
 	LOOSE_FILES_MAX = 4096,		/* of a directory that are looked into */
@@ -128,34 +129,6 @@ static void note(struct debugfile *file, const char *format, ...)
 	va_end(args);
 }
 
-static const char *in_words(int error)
-{
-	switch (error) {
-	case -EPIPE:
-		return "the parser crashed in it";
-	case -ENOTRECOVERABLE:
-		return "the parser crashed in it twice";
-	case -ETIMEDOUT:
-	case -ETIME:
-		return "it takes too long to read";
-	case -EAGAIN:
-		return "the parser cannot be started, or got no CPU on this busy host: try again";
-	case -ENOMEM:
-		return "it needs more memory than the parser may take";
-	case -EFBIG:
-		return "it is too large to read";
-	case -EBADMSG:
-		return "it is damaged or truncated";
-	case -EHOSTDOWN:
-		return "its file system does not answer";
-	case -EREMOTE:
-		return "it is on a FUSE file system, whose server could block the reader, and is not opened; "
-		       "`stacktap annotate --binary' reads a copy";
-	default:
-		return strerror(-error);
-	}
-}
-
 static void let_go(struct debugfile *file)
 {
 	object_unref(file->object);
@@ -230,13 +203,13 @@ static int consider(struct search *search, const struct sysroot *sysroot, const 
 	candidate.fd = open_object(sysroot, path, &candidate.object);
 	if (candidate.fd < 0) {
 		if (!search->rank && (candidate.fd == -EHOSTDOWN || candidate.fd == -EREMOTE))
-			note(search->best, "%s: %s", path, in_words(candidate.fd));
+			note(search->best, "%s: %s", path, parser_error(candidate.fd));
 		return candidate.fd;
 	}
 	r = parser_debug(search->finder->parser, candidate.object, candidate.fd, PARSER_LINES_MS, &candidate.facts);
 	if (r < 0 || !candidate.facts.is_elf) {
 		if (!search->rank)
-			note(search->best, "%s: %s", path, r < 0 ? in_words(r) : "it is no ELF file");
+			note(search->best, "%s: %s", path, r < 0 ? parser_error(r) : "it is no ELF file");
 		let_go(&candidate);
 		return min_of(r, 0);
 	}
@@ -467,7 +440,7 @@ static void consider_split(struct search *search, const struct sysroot *sysroot,
 		/* what an earlier place had does not matter any more */
 		file->note[0] = '\0';
 	} else {
-		note(file, "%s: %s", path, r < 0 ? in_words(r) : "it has no split DWARF");
+		note(file, "%s: %s", path, r < 0 ? parser_error(r) : "it has no split DWARF");
 		close(fd);
 	}
 	object_unref(object);
@@ -537,7 +510,7 @@ static int search_all(struct search *search)
 	    !finder->sysroot_error && !sysroot_resolve(&finder->sysroot, search->path, path))
 		consider_binary(search, &finder->sysroot, path);
 	else if (search->rank < RANK_DWARF && finder->sysroot_error == -EHOSTDOWN)
-		note(search->best, "%s: %s", search->path, in_words(-EHOSTDOWN));
+		note(search->best, "%s: %s", search->path, parser_error(-EHOSTDOWN));
 	if (search->rank < RANK_DWARF)
 		consider_fetched(search);
 	if (search->rank)

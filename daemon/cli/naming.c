@@ -9,6 +9,7 @@
 #include "cli/dwo_places.h"
 #include "cli/index_cache.h"
 #include "cli/module_functions.h"
+#include "cli/parser_error.h"
 #include "cli/places.h"
 #include "view/recording.h"
 
@@ -227,20 +228,12 @@ const char *naming_failure(int error)
 	switch (error) {
 	case -ENODATA:
 		return "there is nothing in it that names functions";
-	case -EPIPE:
-	case -ENOTRECOVERABLE:
-		return "the parser crashed in it, or ran out of memory";
-	case -ETIMEDOUT:
-	case -ETIME:
-		return "it takes too long to read";
-	case -EAGAIN:
-		return "the parser cannot be started, or got no CPU on this busy host: try again";
 	case -EUCLEAN:
 		return "it has relocations that are damaged, or of an unknown type";
 	case -EFBIG:
 		return "its debug sections, unpacked or relocated, need more memory than the parser may take";
 	default:
-		return strerror(-error);
+		return parser_error(error);
 	}
 }
 

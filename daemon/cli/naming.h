@@ -30,7 +30,7 @@ struct naming {
 int naming_open(struct naming *naming, const struct debugfile_places *places);
 void naming_close(struct naming *naming);
 
-/* What a negative errno of the parser means. */
+/* What a negative errno of parser_lines() and the like says of a file. */
 const char *naming_failure(int error);
 
 /* Puts them into the census, which has all of the recording at @path. Says what is wrong. */

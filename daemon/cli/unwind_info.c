@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/parser_error.h"
 #include "helper/parser.h"
 #include "unwind/listing.h"
 #include "unwind/rule.h"
@@ -171,8 +172,9 @@ static const char *reason(int error)
 	case -EAGAIN:
 		return "the parser cannot be started; raise the limits of open files and processes, "
 		       "`ulimit -n' and `ulimit -u'";
+	default:
+		return parser_error(error);
 	}
-	return strerror(-error);
 }
 
 /* Compiled where the daemon has it done, within the same limits. */

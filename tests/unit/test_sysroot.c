@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "cli/debugfile.c"
 #include "cli/module_files.c"
+#include "cli/parser_error.c"
 #include "cli/sysroot.c"
 
 static char directory[] = "/tmp/test-sysroot-XXXXXX";
