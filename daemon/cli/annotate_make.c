@@ -227,8 +227,7 @@ int annotation_make(struct annotation *annotation, const char *recording, char *
 				  (annotation->debug.with_dwarf || options->without_source)) ?
 				"; --binary, --debug-dir and --sysroot say where to look" : "");
 	if (ret < 0)
-		return complain(&complaint, ret, "%s needs more memory than is allowed: "
-				RECORDING_NARROW, recording);
+		return complain(&complaint, ret, RECORDING_TOO_LARGE, recording);
 	annotate_errors(annotation);
 	return 0;
 }

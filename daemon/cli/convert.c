@@ -237,8 +237,7 @@ int convert_write(const struct convert_job *job)
 	if (job->format->write(model, &(struct convert_options){
 		.event = event, .by_weight = job->by_weight, .name = name,
 	}, output.file))
-		return cli_error("%s needs more memory than is allowed: "
-				 RECORDING_NARROW, recording_name(job->path));
+		return cli_error(RECORDING_TOO_LARGE, recording_name(job->path));
 	ret = outfile_finish(&output, &bytes);
 	if (ret)
 		return ret;

@@ -252,8 +252,7 @@ int flamegraph_write(const struct flamegraph_job *job)
 	if (ret)
 		return ret;
 	if (draw(job, model, &diff, title, output.file))
-		return cli_error("%s needs more memory than is allowed: "
-				 RECORDING_NARROW, recording_name(job->pair.paths[DIFF_AFTER]));
+		return cli_error(RECORDING_TOO_LARGE, recording_name(job->pair.paths[DIFF_AFTER]));
 	ret = outfile_finish(&output, &bytes);
 	if (ret)
 		return ret;

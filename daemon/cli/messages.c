@@ -14,6 +14,7 @@
 #include "view/store_reader.h"
 
 #define COPY_STEP ((size_t)64 << 10)
+enum { ERROR_SIZE = PATH_MAX + 256 };
 
 /* What can be read once only, in a file without a name. */
 static int copy_aside(int *fd)
@@ -116,11 +117,22 @@ static int read_all(int fd, int (*each)(void *ctx, const uint8_t *data, size_t s
 	return r;
 }
 
-static int say_error(const char *name, int error, uint64_t number)
+static int say_empty(const char *name, bool is_cut, bool has_no_files)
 {
-	if (error == -EBADMSG)
-		return cli_error("%s is damaged or holds no OTLP profiles (message %" PRIu64 ")", name,
-				 max_of(number, (uint64_t)1));
+	char error[ERROR_SIZE];
+
+	recording_fail_empty(name, is_cut, has_no_files, error, sizeof(error));
+	return cli_error("%s", error);
+}
+
+static int say_error(int fd, const char *name, int error, uint64_t number)
+{
+	char text[ERROR_SIZE];
+
+	if (error == -EBADMSG) {
+		recording_fail_damaged(name, fd, number, text, sizeof(text));
+		return cli_error("%s", text);
+	}
 	if (error == -E2BIG || error == -ENOBUFS)
 		return cli_error("message %" PRIu64 " of %s needs more memory than is allowed", number,
 				 name);
@@ -144,7 +156,7 @@ int messages_each_of(struct messages *messages, size_t file,
 	if (!r || r == -ENODATA)
 		return CLI_OK;
 	snprintf(path, sizeof(path), "%s/%s", messages->path, store_name(messages->times[file]).text);
-	return say_error(path, r, *ret_count);
+	return say_error(fd, path, r, *ret_count);
 }
 
 static int each_of_store(struct messages *messages,
@@ -158,8 +170,7 @@ static int each_of_store(struct messages *messages,
 		total += number;
 	}
 	progress_done();
-	return ret || total ? ret :
-			      cli_error("%s holds no profiles%s", messages->path, messages->count ? "" : ": " RECORDING_STORE);
+	return ret || total ? ret : say_empty(messages->path, false, !messages->count);
 }
 
 int messages_each(struct messages *messages,
@@ -177,9 +188,7 @@ int messages_each(struct messages *messages,
 	r = read_all(messages->fd, each, ctx, &number);
 	progress_done();
 	messages->is_cut = r == -ENODATA;
-	if (!number && !r)
-		return cli_error("%s holds no profiles", name);
-	if (!number && messages->is_cut)
-		return cli_error("%s is cut off inside its first message", name);
-	return !r || messages->is_cut ? CLI_OK : say_error(name, r, number);
+	if (!number && (!r || messages->is_cut))
+		return say_empty(name, messages->is_cut, false);
+	return !r || messages->is_cut ? CLI_OK : say_error(messages->fd, name, r, number);
 }

@@ -241,8 +241,7 @@ int report_show(struct report_cli *cli)
 	if (!cli->model->events.count) {
 		ret = select_found_nothing(&cli->selection, cli->path);
 	} else if (find_shares(cli) < 0) {
-		ret = cli_error("%s needs more memory than is allowed: "
-				RECORDING_NARROW, recording_name(cli->path));
+		ret = cli_error(RECORDING_TOO_LARGE, recording_name(cli->path));
 	} else {
 		if ((cli->model->is_cut || cli->is_cut) && !cli->use_json)
 			fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",

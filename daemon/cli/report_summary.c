@@ -159,8 +159,7 @@ static int say_processes(struct summary *summary)
 	int ret = CLI_OK;
 
 	if (diff_make_one(cli->model, cli->shares.events[DIFF_AFTER], BY_PROCESS, false, &shares) < 0) {
-		ret = cli_error("%s needs more memory than is allowed: "
-				RECORDING_NARROW, recording_name(cli->path));
+		ret = cli_error(RECORDING_TOO_LARGE, recording_name(cli->path));
 	} else {
 		best = largest(&shares, true, 1);
 		for (size_t i = 0; i < shares.rows.count; i++)

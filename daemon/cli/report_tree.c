@@ -272,7 +272,7 @@ static int print_tree(struct report_cli *cli, const struct tree *tree, const uin
 
 static int too_large(const struct report_cli *cli)
 {
-	return cli_error("%s needs more memory than is allowed: " RECORDING_NARROW, recording_name(cli->path));
+	return cli_error(RECORDING_TOO_LARGE, recording_name(cli->path));
 }
 
 int report_print_tree(struct report_cli *cli)

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -276,6 +277,7 @@ static void say_copied(const struct options *options, const struct copy *copy, u
 
 static int copy_parts(const struct options *options, struct parts *parts, struct copy *copy)
 {
+	char error[PATH_MAX + 256];
 	uint64_t bytes;
 	int ret = 0;
 
@@ -288,9 +290,12 @@ static int copy_parts(const struct options *options, struct parts *parts, struct
 	progress_done();
 	if (!copy->messages && options->has_part)
 		return select_found_nothing(&options->selection, options->directory);
-	if (!copy->messages)
-		return cli_error(options->has_range ? "there is nothing of that time in %s" :
-						      "%s holds no profiles", options->directory);
+	if (!copy->messages && options->has_range)
+		return cli_error("there is nothing of that time in %s", options->directory);
+	if (!copy->messages) {
+		recording_fail_empty(options->directory, false, !parts->count, error, sizeof(error));
+		return cli_error("%s", error);
+	}
 	ret = outfile_finish(&copy->output, &bytes);
 	if (ret)
 		return ret;

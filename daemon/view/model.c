@@ -436,8 +436,7 @@ static int read_both(struct model *model, const char *path, const struct selecti
 				 "cannot copy %s to a temporary file in %s (%s): save the recording to a file",
 				 recording_name(path), recording_copy_place(), strerror(-again.copy_err));
 	if (again.err)
-		return fail_with(again.err, ret_error, error_size, "%s needs more memory than is allowed: "
-				 RECORDING_NARROW, recording_name(path));
+		return fail_with(again.err, ret_error, error_size, RECORDING_TOO_LARGE, recording_name(path));
 	model->before.is_cut = again.is_cut;
 	return 0;
 }

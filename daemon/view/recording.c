@@ -196,6 +196,23 @@ static bool is_foreign(int fd)
 	       (!memcmp(head, perf_magic, sizeof(head)) || !memcmp(head, gzip_magic, sizeof(gzip_magic)));
 }
 
+int recording_fail_damaged(const char *name, int fd, uint64_t message, char *ret_error, size_t error_size)
+{
+	if (message <= 1 && is_foreign(fd))
+		return fail_with(-EBADMSG, ret_error, error_size,
+				 "%s is of perf or pprof, not OTLP: `stacktap convert -o x.otlp' makes OTLP of it", name);
+	return fail_with(-EBADMSG, ret_error, error_size,
+			 "%s is damaged or holds no OTLP profiles (message %" PRIu64 ")", name, max_of(message, (uint64_t)1));
+}
+
+int recording_fail_empty(const char *name, bool is_cut, bool has_no_files, char *ret_error, size_t error_size)
+{
+	if (is_cut)
+		return fail_with(-EBADMSG, ret_error, error_size, "%s is cut off inside its first message", name);
+	return fail_with(-ENODATA, ret_error, error_size, "%s holds no profiles%s", name,
+			 has_no_files ? ": there is no file profiles-TIME.otlp in it" : "");
+}
+
 /* What is read, into what. */
 struct job {
 	const char *name;
@@ -207,15 +224,6 @@ struct job {
 	char *error;
 	size_t error_size;
 };
-
-static int fail_damaged(int fd, uint64_t message, const struct job *job)
-{
-	if (message == 1 && is_foreign(fd))
-		return fail_with(-EBADMSG, job->error, job->error_size,
-				 "%s is of perf or pprof, not OTLP: `stacktap convert -o x.otlp' makes OTLP of it", job->name);
-	return fail_with(-EBADMSG, job->error, job->error_size,
-			 "%s is damaged or holds no OTLP profiles (message %" PRIu64 ")", job->name, message);
-}
 
 /*
  * Every message of a file, also into @copy if there is one: 0, -ENODATA when it is cut off, or an error with its
@@ -241,7 +249,7 @@ static int read_messages(int fd, const struct job *job, struct store_copy *copy)
 			return ret;
 		err = ret < 0 ? ret : reader_add(job->reader, data, size);
 		if (err == -EBADMSG)
-			return fail_damaged(fd, message, job);
+			return recording_fail_damaged(name, fd, message, error, error_size);
 		if (err == -E2BIG)
 			return fail_with(err, error, error_size,
 					 "message %" PRIu64 " of %s needs more memory than is allowed: "
@@ -255,24 +263,16 @@ static int read_messages(int fd, const struct job *job, struct store_copy *copy)
 	return 0;
 }
 
-static int fail_empty(const struct job *job, bool is_cut)
-{
-	if (is_cut)
-		return fail_with(-EBADMSG, job->error, job->error_size,
-				 "%s is cut off inside its first message", job->name);
-	return fail_with(-ENODATA, job->error, job->error_size, "%s holds no profiles%s", job->name,
-			 job->has_no_files ? ": " RECORDING_STORE : "");
-}
-
 static int check_messages(const struct job *job)
 {
-	return reader_totals(job->reader)->messages ? 0 : fail_empty(job, job->is_cut);
+	if (reader_totals(job->reader)->messages)
+		return 0;
+	return recording_fail_empty(job->name, job->is_cut, job->has_no_files, job->error, job->error_size);
 }
 
 int recording_check(int fd, const char *name, char *ret_error, size_t error_size)
 {
 	_cleanup_(store_reader_closep) struct store_reader *store = NULL;
-	const struct job job = { .name = name, .error = ret_error, .error_size = error_size };
 	struct time_span span = { .from = UINT64_MAX };
 	const uint8_t *data;
 	size_t size;
@@ -282,11 +282,11 @@ int recording_check(int fd, const char *name, char *ret_error, size_t error_size
 		return fail_with(ret, ret_error, error_size, "cannot open %s: %s", name, strerror(-ret));
 	ret = store_reader_next(store, &data, &size);
 	if (!ret || ret == -ENODATA)
-		return fail_empty(&job, ret);
+		return recording_fail_empty(name, ret, false, ret_error, error_size);
 	if (ret > 0)
 		ret = recording_widen(data, size, &span, NULL);
 	/* what is too large is said where it is read, of what is selected */
-	return ret == -EBADMSG ? fail_damaged(fd, 1, &job) : 0;
+	return ret == -EBADMSG ? recording_fail_damaged(name, fd, 1, ret_error, error_size) : 0;
 }
 
 static int fail_open(const struct job *job, int err)

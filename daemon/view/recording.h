@@ -44,8 +44,12 @@ int recording_check(int fd, const char *name, char *ret_error, size_t error_size
 void recording_watch(void (*watch)(size_t bytes, bool is_done));
 /* What helps where something "needs more memory than is allowed". */
 #define RECORDING_NARROW "select less with --since, --from and --to, --service or --process"
-/* What a directory that "holds no profiles" lacks. */
-#define RECORDING_STORE "there is no file profiles-TIME.otlp in it"
+/* With its name. */
+#define RECORDING_TOO_LARGE "%s needs more memory than is allowed: " RECORDING_NARROW
+/* -ENODATA, or -EBADMSG if it @is_cut, as nothing in it was read; @has_no_files: of a store. */
+int recording_fail_empty(const char *name, bool is_cut, bool has_no_files, char *ret_error, size_t error_size);
+/* -EBADMSG, of a message, from 1. */
+int recording_fail_damaged(const char *name, int fd, uint64_t message, char *ret_error, size_t error_size);
 /* How a path is called in a sentence. */
 const char *recording_name(const char *path);
 /* What helps where @path cannot be opened for @err: a blank and a sentence, or "". */

@@ -36,9 +36,7 @@ int report_load(const char *path, const struct selection *selection, enum report
 		report_builder_give_up(builder);
 	err = report_builder_finish(builder, is_cut, ret_report);
 	if (err)
-		snprintf(ret_error, ret_error ? error_size : 0,
-			 "%s needs more memory than is allowed: "
-			 RECORDING_NARROW, recording_name(path));
+		snprintf(ret_error, ret_error ? error_size : 0, RECORDING_TOO_LARGE, recording_name(path));
 	else if (again.copy_err)
 		(*ret_report)->copy_errno = -again.copy_err;
 	return err;

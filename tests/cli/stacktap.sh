@@ -739,6 +739,8 @@ check "convert of perf.data in a pipe" bash -c '"$1" convert -f otlp -o - - <"$2
 	"$stacktap" "$scratch"
 refused "report of perf.data" 1 "perf.data is of perf or pprof, not OTLP: \`stacktap convert" report perf.data
 refused "report of pprof" 1 "x.bin is of perf or pprof, not OTLP: \`stacktap convert" report x.bin
+refused "objects of perf.data" 1 "perf.data is of perf or pprof, not OTLP: \`stacktap convert" objects perf.data
+refused "symbolize of pprof" 1 "x.bin is of perf or pprof, not OTLP: \`stacktap convert" symbolize -o named.otlp x.bin
 refused "convert to default.pgo without lines" 1 "stacktap symbolize" convert -o default.pgo sample.otlp
 refused "convert to otlp of a part" 2 "nothing can be selected" convert --process 1 -o y.otlp x.bin
 refused "convert to otlp of no such file" 1 "/no/such.pb.gz" convert -o y.otlp /no/such.pb.gz
