@@ -14,18 +14,12 @@
 #include "broker/broker.h"
 #include "export/environment.h"
 #include "export/grpc.h"
-#include "export/gzip.h"
 #include "export/header_file.h"
-#include "export/json_answer.h"
 #include "export/otlp.h"
-#include "export/unpack.h"
-#include "export/zstd.h"
 #include "stacktap/version.h"
 
 #define RESPONSE_MAX ((size_t)4 << 20)
-#define UNPACK_MAX ((size_t)1 << 20)
 #define RETRY_AFTER_MAX_MS (300 * 1000)	/* a receiver cannot silence us for longer */
-#define GRPC_ANSWER_MAX ((size_t)64 << 10) /* uncompressed; it is a few bytes */
 #define HEADER_MAX 8192u		/* longer ones are passed over */
 #define USER_AGENT "OTel-OTLP-Exporter-stacktap/" STACKTAP_VERSION
 
@@ -33,17 +27,13 @@ struct http {
 	CURL *curl;
 	const struct otlp_signal *of;
 	bool is_grpc;
-	struct grpc_status grpc;
-	bool is_http2;			/* the answer */
 	bool has_spoken;		/* HTTP/2, at any time */
 	struct buffer request;		/* of gRPC: its prefix and the body */
 	enum protocol protocol;
 	char *own_headers, *headers_file; /* of the options */
 	char *file_text;		/* that the headers were made with; NULL: none */
 	struct curl_slist *headers[COMPRESSION_COUNT];
-	struct buffer response;
-	bool is_too_large;
-	int64_t retry_after_ms;
+	struct http_response response;
 	char error[CURL_ERROR_SIZE];
 	int secrets[3];			/* copies of files that only root may read; -1: none */
 };
@@ -60,9 +50,9 @@ static size_t on_body(char *data, size_t size, size_t count, void *ctx)
 	struct http *http = ctx;
 
 	size *= count;
-	if (size > RESPONSE_MAX - http->response.size ||
-	    buffer_append(&http->response, data, size)) {
-		http->is_too_large = true;
+	if (size > RESPONSE_MAX - http->response.body.size ||
+	    buffer_append(&http->response.body, data, size)) {
+		http->response.is_too_large = true;
 		return 0;
 	}
 	return size;
@@ -103,11 +93,11 @@ static size_t on_header(char *data, size_t size, size_t count, void *ctx)
 	size *= count;
 	if (size > 5 && !strncmp(data, "HTTP/", 5)) {
 		/* the headers of an interim answer are not the answer's */
-		http->retry_after_ms = -1;
-		http->response.size = 0;
-		grpc_status_init(&http->grpc);
-		http->is_http2 = data[5] == '2';
-		http->has_spoken |= http->is_http2;
+		http->response.retry_after_ms = -1;
+		http->response.body.size = 0;
+		grpc_status_init(&http->response.grpc);
+		http->response.is_http2 = data[5] == '2';
+		http->has_spoken |= http->response.is_http2;
 		return size;
 	}
 	if (size >= sizeof(line))
@@ -117,9 +107,9 @@ static size_t on_header(char *data, size_t size, size_t count, void *ctx)
 	line[strcspn(line, "\r\n")] = '\0';
 	if (!strncasecmp(line, name, sizeof(name) - 1)) {
 		data = line + sizeof(name) - 1;
-		http->retry_after_ms = parse_retry_after(data + strspn(data, " \t"));
+		http->response.retry_after_ms = parse_retry_after(data + strspn(data, " \t"));
 	} else if (http->is_grpc) {
-		grpc_status_header(&http->grpc, line);
+		grpc_status_header(&http->response.grpc, line);
 	}
 	return size;
 }
@@ -312,7 +302,7 @@ int http_new(const struct http_options *options, struct http **ret_http)
 	http->of = options->of ?: &otlp_profiles;
 	http->protocol = options->protocol;
 	http->is_grpc = http->protocol == PROTOCOL_GRPC;
-	buffer_init(&http->response, POOL_ENCODE);
+	buffer_init(&http->response.body, POOL_ENCODE);
 	buffer_init(&http->request, POOL_ENCODE);
 	http->curl = curl_easy_init();
 	if (options->headers)
@@ -343,212 +333,9 @@ void http_free(struct http *http)
 	free_secret(&http->own_headers);
 	free_secret(&http->file_text);
 	free(http->headers_file);
-	buffer_free(&http->response);
+	buffer_free(&http->response.body);
 	buffer_free(&http->request);
 	free(http);
-}
-
-/* Does the body's type begin so? */
-static bool is_type(const struct http *http, const char *name)
-{
-	const char *type = NULL;
-
-	curl_easy_getinfo(http->curl, CURLINFO_CONTENT_TYPE, &type);
-	return type && !strncasecmp(type, name, strlen(name));
-}
-
-static bool is_protobuf(const struct http *http)
-{
-	return is_type(http, "application/x-protobuf");
-}
-
-static bool is_json(const struct http *http)
-{
-	return is_type(http, "application/json");
-}
-
-/*
- * What a web server says to anybody, and a proxy instead of a receiver: nobody has taken the payload. It may be sent
- * again, for a gateway's page may be over soon.
- */
-static bool is_page(const struct http *http)
-{
-	return http->response.size && (is_type(http, "text/") || is_type(http, "application/xhtml"));
-}
-
-static void read_response(const uint8_t *data, size_t size, struct http_answer *answer)
-{
-	_cleanup_(unpack_free) struct unpacked unpacked = { 0 };
-	const OtlpResponse *response;
-
-	if (!unpack(&unpacked, OTLP_RESPONSE_DESCRIPTOR, data, size, UNPACK_MAX)) {
-		answer->is_bad = true;
-		return;
-	}
-	response = (const OtlpResponse *)unpacked.message;
-	if (!response->partial_success)
-		return;
-	answer->rejected = max_of(response->partial_success->rejected_profiles, (int64_t)0);
-	answer->has_warning = !answer->rejected && response->partial_success->error_message[0];
-	utf8_copy(answer->text, sizeof(answer->text), response->partial_success->error_message);
-}
-
-/* A partial success, or the message of a Status. */
-static void read_json(const struct http *http, struct http_answer *answer)
-{
-	struct json_answer said;
-
-	if (json_answer_read(http->response.data, http->response.size, &said)) {
-		answer->is_bad = true;
-		return;
-	}
-	answer->rejected = max_of(said.rejected, (int64_t)0);
-	answer->has_warning = !answer->rejected && said.text[0];
-	utf8_copy(answer->text, sizeof(answer->text), said.text);
-}
-
-static void read_success(const struct http *http, struct http_answer *answer)
-{
-	/* an empty message is an empty body, and some receivers send no type with it */
-	if (!http->response.size)
-		return;
-	if (is_protobuf(http))
-		read_response(http->response.data, http->response.size, answer);
-	else if (is_json(http))
-		read_json(http, answer);
-	else
-		answer->is_bad = true;
-}
-
-static void read_failure(const struct http *http, struct http_answer *answer)
-{
-	_cleanup_(unpack_free) struct unpacked unpacked = { 0 };
-	char message[160] = "";
-
-	if (http->response.size && is_type(http, "text/plain")) {
-		size_t length = min_of(http->response.size, sizeof(message) - 1);
-
-		/* up to the end of its first line */
-		snprintf(answer->text, sizeof(answer->text), "%.*s", (int)length,
-			 (const char *)http->response.data);
-		answer->text[strcspn(answer->text, "\r\n")] = '\0';
-		utf8_copy(message, sizeof(message), answer->text);
-	} else if (http->response.size && is_json(http)) {
-		read_json(http, answer);
-		utf8_copy(message, sizeof(message), answer->text);
-	} else if (http->response.size && is_protobuf(http)) {
-		if (unpack(&unpacked, &google__rpc__status__descriptor, http->response.data,
-			   http->response.size, UNPACK_MAX))
-			utf8_copy(message, sizeof(message),
-				  ((const Google__Rpc__Status *)unpacked.message)->message);
-		else
-			answer->is_bad = true;
-	}
-	snprintf(answer->text, sizeof(answer->text), "HTTP %ld%s%s", answer->status,
-		 message[0] ? ": " : "", message);
-}
-
-static enum http_result result_of(long status)
-{
-	if (status >= 200 && status < 300)
-		return HTTP_ACCEPTED;
-	return status == 429 || status == 502 || status == 503 || status == 504 ? HTTP_RETRY :
-										  HTTP_REFUSED;
-}
-
-/* Of HTTP: the status says how it went. */
-static void judge_http(const struct http *http, struct http_answer *answer)
-{
-	answer->result = result_of(answer->status);
-	answer->is_throttled = answer->status == 429;
-	answer->retry_after_ms = http->retry_after_ms;
-	if (answer->result == HTTP_ACCEPTED && is_page(http)) {
-		answer->result = HTTP_RETRY;
-		answer->is_bad = true;
-		snprintf(answer->text, sizeof(answer->text), "HTTP %ld with a page, not an OTLP response: "
-			 "is the endpoint's path right? It ends in /%s with most receivers", answer->status,
-			 http->of->http_path);
-	} else if (answer->result == HTTP_ACCEPTED) {
-		if (!http->is_too_large)
-			read_success(http, answer);
-		if (answer->is_bad) {
-			answer->result = HTTP_UNCONFIRMED;
-			snprintf(answer->text, sizeof(answer->text), "HTTP %ld with a body that is not an OTLP response",
-				 answer->status);
-		}
-	} else if (answer->result != HTTP_ACCEPTED) {
-		read_failure(http, answer);
-	}
-}
-
-/* By what it was compressed says how it begins: servers compress as the request was. */
-static int decompress(struct buffer *plain, const uint8_t *data, size_t size)
-{
-	static const uint8_t zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
-
-	if (size >= sizeof(zstd) && !memcmp(data, zstd, sizeof(zstd)))
-		return zstd_decompress(plain, data, size, GRPC_ANSWER_MAX);
-	return gzip_decompress(plain, data, size, GRPC_ANSWER_MAX);
-}
-
-static void read_grpc_success(const struct http *http, struct http_answer *answer)
-{
-	struct buffer plain = { .pool = POOL_ENCODE };
-	const uint8_t *message;
-	bool is_compressed;
-	size_t size;
-
-	if (http->is_too_large ||
-	    grpc_message(http->response.data, http->response.size, &message, &size, &is_compressed)) {
-		answer->is_bad = true;
-	} else if (!is_compressed) {
-		read_response(message, size, answer);
-	} else if (!decompress(&plain, message, size)) {
-		read_response(plain.data, plain.size, answer);
-	} else {
-		answer->is_bad = true;
-	}
-	buffer_free(&plain);
-}
-
-/*
- * Of gRPC: the trailers say it. An answer without them comes from something else on the way, a proxy for one, whose status
- * is HTTP's; nobody has taken the payload then.
- */
-static void judge_grpc(const struct http *http, struct http_answer *answer)
-{
-	const struct grpc_status *status = &http->grpc;
-
-	answer->grpc_code = status->code;
-	answer->retry_after_ms = status->retry_ms >= 0 ? status->retry_ms : http->retry_after_ms;
-	if (!http->is_http2 || (status->code < 0 && answer->status == 200)) {
-		answer->is_bad = true;
-		snprintf(answer->text, sizeof(answer->text), "%s: is the endpoint OTLP's gRPC port, 4317 with "
-			 "most receivers? 4318 is that of HTTP", http->is_http2 ?
-			 "an answer without grpc-status" : "the endpoint does not speak HTTP/2");
-		return;
-	}
-	if (status->code < 0) {
-		answer->result = result_of(answer->status);
-		answer->is_throttled = answer->status == 429;
-		read_failure(http, answer);
-		return;
-	}
-	if (status->code == GRPC_OK) {
-		answer->result = HTTP_ACCEPTED;
-		read_grpc_success(http, answer);
-		if (answer->is_bad) {
-			answer->result = HTTP_UNCONFIRMED;
-			snprintf(answer->text, sizeof(answer->text), "gRPC 0 OK with a message that is not an OTLP response");
-		}
-		return;
-	}
-	answer->result = grpc_status_is_retryable(status) ? HTTP_RETRY : HTTP_REFUSED;
-	answer->is_throttled = status->code == GRPC_RESOURCE_EXHAUSTED && status->retry_ms >= 0;
-	snprintf(answer->text, sizeof(answer->text), "gRPC %d %s%s%s%s%s", status->code,
-		 grpc_code_name(status->code), status->message[0] ? ": " : "", status->message,
-		 status->code == GRPC_UNIMPLEMENTED ? "; the receiver does not support OTLP " : "",
-		 status->code == GRPC_UNIMPLEMENTED ? http->of->name : "");
 }
 
 static bool speaks_other_protocol(const struct http *http, CURLcode err)
@@ -604,11 +391,12 @@ void http_post(struct http *http, const uint8_t *data, size_t size, enum compres
 		*ret_answer = answer;
 		return;
 	}
-	http->response.size = 0;
-	http->is_too_large = false;
-	http->retry_after_ms = -1;
+	http->response.body.size = 0;
+	http->response.type = NULL;
+	http->response.is_too_large = false;
+	http->response.retry_after_ms = -1;
 	http->error[0] = '\0';
-	grpc_status_init(&http->grpc);
+	grpc_status_init(&http->response.grpc);
 	if (http->is_grpc && make_request(http, data, size, compression != COMPRESSION_NONE)) {
 		snprintf(answer.text, sizeof(answer.text), "no memory for the request");
 		*ret_answer = answer;
@@ -628,17 +416,17 @@ void http_post(struct http *http, const uint8_t *data, size_t size, enum compres
 	answer.error = (int)err;
 	curl_easy_getinfo(http->curl, CURLINFO_NUM_CONNECTS, &answer.connections);
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &answer.status);
-	answer.is_bad = http->is_too_large;
+	/* the handle's, until it is used again */
+	curl_easy_getinfo(http->curl, CURLINFO_CONTENT_TYPE, &http->response.type);
+	answer.is_bad = http->response.is_too_large;
 	/* gRPC's status ends a call, also where the stream is reset for what was left unread of a payload too large */
-	if (err != CURLE_OK && !(http->is_too_large && answer.status) && http->grpc.code < 0)
+	if (err != CURLE_OK && !(http->response.is_too_large && answer.status) && http->response.grpc.code < 0)
 		judge_failure(http, err, &answer);
-	else if (http->is_grpc)
-		judge_grpc(http, &answer);
 	else
-		judge_http(http, &answer);
+		http_response_judge(&http->response, http->of, http->is_grpc, &answer);
 	buffer_clear(&http->request);
 	/* what a hostile receiver made us take is not kept */
-	if (http->response.capacity > 65536)
-		buffer_free(&http->response);
+	if (http->response.body.capacity > 65536)
+		buffer_free(&http->response.body);
 	*ret_answer = answer;
 }
