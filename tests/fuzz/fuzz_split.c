@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as a program with split DWARF and as what belongs to it, a package or .dwo files: lines of addresses all over it. No
- * crash, and what is wanted and answered is what helper/parser_dwos.c and parser_lines.c let through.
+ * Any bytes as a program and as what belongs to it, a package or .dwo files of its split DWARF or what dwz has moved out of it: lines
+ * of addresses all over it. No crash, and what is wanted and answered is what helper/parser_dwos.c and parser_lines.c let through.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fd = file_of(data + 3, length);
 	other = file_of(data + 3 + length, size - 3 - length);
 	if (!lines_open(fd, length, true, deadline, &lines)) {
+		if (data[0] & 4)
+			lines_set_alt(lines, other, size - 3 - length, deadline);
 		if (data[0] & 1)
 			lines_set_split(lines, other, size - 3 - length, deadline);
 		if (data[0] & 2)
