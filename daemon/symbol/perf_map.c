@@ -5,7 +5,10 @@
 
 #include "base/clock.h"
 
-enum { CHUNK_BYTES = 512 << 10 };
+enum {
+	CHUNK_BYTES = 512 << 10,
+	END_BYTES = 16 << 20,	/* more functions than are kept, in lines of up to 256 bytes */
+};
 
 _Static_assert((int)PERF_MAP_LINE_MAX < (int)CHUNK_BYTES, "a line fits");
 
@@ -76,8 +79,8 @@ static int take_lines(struct code_batch *batch, const char *chunk, size_t length
 	return r == -ENOMEM ? r : 0;
 }
 
-int perf_map_read(int fd, uint64_t offset, uint64_t size, uint64_t deadline,
-		  struct code_read *ret_read)
+/* Whole lines of [@offset, @size). */
+static int read_lines(int fd, uint64_t offset, uint64_t size, uint64_t deadline, struct code_read *ret_read)
 {
 	_cleanup_free_ char *chunk = malloc(CHUNK_BYTES);
 	struct code_batch batch = { .table = &ret_read->table };
@@ -85,7 +88,6 @@ int perf_map_read(int fd, uint64_t offset, uint64_t size, uint64_t deadline,
 	int r = chunk ? 0 : -ENOMEM;
 
 	*ret_read = (struct code_read){ .end = offset };
-	size = min_of(size, CODE_FILE_MAX);
 	while (!r && used && ret_read->end < size && clock_monotonic() < deadline) {
 		const size_t room = (size_t)min_of(size - ret_read->end, (uint64_t)CHUNK_BYTES);
 		ssize_t n = pread(fd, chunk, room, (off_t)ret_read->end);
@@ -103,4 +105,37 @@ int perf_map_read(int fd, uint64_t offset, uint64_t size, uint64_t deadline,
 	if (r < 0)
 		code_table_free(&ret_read->table);
 	return r;
+}
+
+/* Where the first line begins that is whole in the last END_BYTES; 0: in front of them, or none does */
+static uint64_t find_end(int fd, uint64_t size)
+{
+	const uint64_t at = size > END_BYTES ? size - END_BYTES : 0;
+	char bytes[4096];
+	ssize_t n = at ? pread(fd, bytes, sizeof(bytes), (off_t)at) : 0;
+	const char *newline = n > 0 ? memchr(bytes, '\n', (size_t)n) : NULL;
+
+	return newline ? at + (uint64_t)(newline - bytes) + 1 : 0;
+}
+
+/*
+ * Of a large file the end comes first. If that has more functions than are kept, those in front of it would all go: what is
+ * kept is the latest of them either way. Half of the time is for this, so that a file whose end has fewer is read on all the same.
+ */
+int perf_map_read(int fd, uint64_t offset, uint64_t size, uint64_t deadline,
+		  struct code_read *ret_read)
+{
+	const uint64_t now = clock_monotonic();
+	uint64_t end;
+	int r;
+
+	size = min_of(size, CODE_FILE_MAX);
+	end = offset || now >= deadline ? 0 : find_end(fd, size);
+	if (end) {
+		r = read_lines(fd, end, size, now + (deadline - now) / 2, ret_read);
+		if (r < 0 || ret_read->table.dropped)
+			return r;
+		code_table_free(&ret_read->table);
+	}
+	return read_lines(fd, offset, size, deadline, ret_read);
 }

@@ -12,7 +12,8 @@ enum { PERF_MAP_LINE_MAX = 64 << 10 };	/* bytes; a longer line is none */
 
 /*
  * Whole lines of [@offset, @size) until @deadline, CLOCK_MONOTONIC ns; what is left is for another time, see
- * ret_read->end. code_table_free() its table. -errno of reading, -ENOMEM.
+ * ret_read->end. From 0 on, of a large file, those at its end alone if they are as many as are kept. code_table_free() its
+ * table. -errno of reading, -ENOMEM.
  */
 int perf_map_read(int fd, uint64_t offset, uint64_t size, uint64_t deadline,
 		  struct code_read *ret_read);

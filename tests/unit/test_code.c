@@ -129,6 +129,44 @@ static void reading_stops_in_time(void **state)
 	close(fd);
 }
 
+enum { HEAD = 20 << 20, LINE = 128 };
+
+/* Lines that are none, then @count functions. */
+static struct code_read read_large_map(uint32_t count)
+{
+	const size_t size = HEAD + (size_t)count * LINE;
+	char *text = malloc(size + 1);
+	struct code_read read;
+
+	assert_non_null(text);
+	memset(text, 'x', HEAD);
+	for (size_t i = LINE - 1; i < HEAD; i += LINE)
+		text[i] = '\n';
+	for (uint32_t i = 0; i < count; i++)
+		snprintf(text + HEAD + (size_t)i * LINE, LINE + 1, "%08x 10 %0*u\n", i * 16, LINE - 13, i);
+	read = read_map(text, size);
+	assert_int_equal(read.end, size);
+	assert_non_null(code_table_find(&read.table, (count - 1) * 16));
+	free(text);
+	return read;
+}
+
+/* What is in front of the last CODE_MAX would go, so it is not read; of fewer all are. */
+static void of_a_large_map_the_end_is_enough(void **state)
+{
+	struct code_read read = read_large_map(3 * CODE_MAX);
+
+	(void)state;
+	assert_int_equal(read.bad, 0);
+	assert_true(read.table.dropped > 0 && read.table.count <= CODE_MAX && read.table.count > CODE_MAX / 2);
+	code_table_free(&read.table);
+	read = read_large_map(10);
+	assert_int_equal(read.bad, HEAD / LINE);
+	assert_int_equal(read.table.count, 10);
+	assert_int_equal(read.table.dropped, 0);
+	code_table_free(&read.table);
+}
+
 enum { SPACE = 512, PIECES = 200 };
 
 /* Byte by byte, what code.c does by ranges. */
@@ -383,6 +421,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_line_is_counted),
 		cmocka_unit_test(lines_without_an_end_are_passed_over),
 		cmocka_unit_test(reading_stops_in_time),
+		cmocka_unit_test(of_a_large_map_the_end_is_enough),
 		cmocka_unit_test(later_functions_cover_earlier_ones),
 		cmocka_unit_test(the_earliest_go_when_there_are_too_many),
 		cmocka_unit_test(tables_that_are_none_are_noticed),
