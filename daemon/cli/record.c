@@ -97,6 +97,11 @@ static void show_loading(uint64_t done, uint64_t total)
 		" processes are ready ]\n", done, total);
 }
 
+static void show_naming(size_t done, size_t total)
+{
+	fprintf(stderr, "[ stacktap record: Names: %zu of %zu files are read ]\n", done, total);
+}
+
 void record_pipeline(const struct record_options *options, const struct environment *environment,
 		     const struct host_resource *resource, struct pipeline_options *ret_pipeline)
 {
@@ -146,6 +151,7 @@ static int start_pipeline(struct record *record)
 
 	record_pipeline(options, &record->environment, &record->resource, &pipeline);
 	pipeline.loading = options->quiet ? NULL : show_loading;
+	pipeline.naming = options->quiet ? NULL : show_naming;
 	pipeline.window_ms = WINDOW_MS;
 	pipeline.window_max_ms = WINDOW_MAX_MS;
 	pipeline.sink = (struct pipeline_sink){ .payload = sink_payload, .ctx = record };
@@ -249,6 +255,9 @@ static void print_totals(const struct record *record, const struct pipeline_stat
 		fprintf(stderr, "[ stacktap record: files whose unwind table is too large, which were walked "
 			"by frame pointers: %" PRIu64 "; the last: %s ]\n",
 			stats->loader.tables.refused_files, stats->loader.tables.last_refused);
+	if (stats->symbolizer.put_off && record->output.bytes)
+		fprintf(stderr, "[ stacktap record: frames that have no name for want of time or memory: %" PRIu64
+			"; `stacktap symbolize' names them later ]\n", stats->symbolizer.put_off);
 	if (record->is_step && record->output.bytes)
 		fprintf(stderr, "[ stacktap record: Captured %" PRIu64 " samples, %" PRIu64 " lost ]\n",
 			counts->samples, lost);

@@ -191,7 +191,7 @@ static int set_patience(struct helper *helper, uint64_t ms)
 
 /*
  * 0, with the answer in *ret_result, 0 or the helper's own -errno; or its failure. *ret_rest: of the time that it took what
- * is left without waiting for a CPU, percent, if there was not enough.
+ * is left without waiting for a CPU, percent, if there may not have been enough.
  */
 static int await_answer(struct helper *helper, struct helper_call *call, int *ret_result, unsigned int *ret_rest)
 {
@@ -225,7 +225,7 @@ static int await_answer(struct helper *helper, struct helper_call *call, int *re
 	}
 	rest = is_slow ? cpu_wait_rest(&wait, helper->pid) : CPU_WAIT_PERCENT;
 	call->ret_ns = (clock_monotonic() - began) / CPU_WAIT_PERCENT * rest;
-	*ret_rest = r == -ETIMEDOUT || (!r && *ret_result == -ETIME) ? rest : CPU_WAIT_PERCENT;
+	*ret_rest = !r || r == -ETIMEDOUT ? rest : CPU_WAIT_PERCENT;
 	if (r < 0 && call->ret_fd >= 0) {
 		close(call->ret_fd);
 		call->ret_fd = -1;
@@ -368,8 +368,11 @@ int helper_call(struct helper *helper, struct helper_call *call)
 	}
 	if (rest >= STARVED_PERCENT || r == -ECANCELED)
 		return r;
-	helper->stats.starved++;
 	call->ret_is_starved = true;
+	/* any other answer is one, for who knows what it may lack */
+	if (!call->ret_blame && r != -ETIME)
+		return r;
+	helper->stats.starved++;
 	log_debug("%s: waited for a CPU for %u %% of its time", serve_name(helper->kind), CPU_WAIT_PERCENT - rest);
 	return -EAGAIN;
 }

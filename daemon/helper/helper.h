@@ -46,7 +46,7 @@ struct helper_call {
 	size_t ret_bytes;
 	uint64_t ret_ns;	/* until there was an answer, or none, without what a start and waiting for a CPU took */
 	unsigned int ret_blame;	/* percent of a death that the question is to blame for; 0: it did not end the helper */
-	bool ret_is_starved;	/* -EAGAIN, and it was asked: the helper had no CPU for it */
+	bool ret_is_starved;	/* it was asked, and the helper had hardly a CPU for it: -EAGAIN, or there is an answer */
 	bool wants_fd;
 	bool may_lack_fd;	/* that it wants */
 	int ret_fd;		/* the caller's; -1 unless it wants one and there was no error, or it may lack */

@@ -121,6 +121,7 @@ static int write_symbols(const struct symtab *symtab, struct parse_symbols *symb
 		.is_stripped = symtab->is_stripped,
 		.go_start = symtab->go_start,
 		.go_end = symtab->go_end,
+		.is_late = symtab->is_late,
 	};
 	if (symtab->partial)
 		snprintf(symbols->partial, sizeof(symbols->partial), "%s", symtab->partial);
@@ -134,27 +135,33 @@ static int write_symbols(const struct symtab *symtab, struct parse_symbols *symb
 }
 
 /* Names are worth having without ranges, so these take a part of the time alone. */
-static int read_ranges(const struct elf *elf, struct function_range **ret_ranges, size_t *ret_count)
+static int read_ranges(const struct elf *elf, struct function_range **ret_ranges, size_t *ret_count, bool *ret_is_late)
 {
 	const uint64_t now = clock_monotonic();
 	struct elf part = *elf;
+	int r;
 
 	*ret_ranges = NULL;
 	*ret_count = 0;
 	if (part.deadline > now)
 		part.deadline = now + (part.deadline - now) / RANGES_PART;
-	return functions_read(&part, ret_ranges, ret_count);
+	r = functions_read(&part, ret_ranges, ret_count);
+	*ret_is_late = elf_is_late(&part);
+	return r;
 }
 
 static int read_symbols(const struct elf *elf, struct symtab **ret_symtab)
 {
 	_cleanup_free_ struct function_range *ranges = NULL;
 	size_t range_count;
-	int ranges_error = read_ranges(elf, &ranges, &range_count);
+	bool is_late;
+	int ranges_error = read_ranges(elf, &ranges, &range_count, &is_late);
 	int r = symtab_read(elf, ranges, range_count, NULL, ret_symtab);
 
 	if (!r && ranges_error == -ENOMEM && !(*ret_symtab)->partial)
 		(*ret_symtab)->partial = "no memory for its unwind information";
+	if (!r)
+		(*ret_symtab)->is_late |= is_late;
 	return r;
 }
 
@@ -164,20 +171,20 @@ static int read_mini_symbols(const struct elf *elf, struct symtab **ret_symtab)
 	_cleanup_free_ void *data = NULL;
 	size_t size, range_count;
 	struct elf mini;
+	bool is_late;
 	int r;
 
 	r = minidebug_read(elf, &data, &size);
-	/* it would take as long the next time, and keep others waiting each time */
-	if (r == -ETIME)
-		return -EFBIG;
 	if (r < 0)
 		return r;
 	r = elf_open_memory(&mini, data, size);
 	if (r < 0)
 		return r;
 	mini.deadline = elf->deadline;
-	read_ranges(elf, &ranges, &range_count);
+	read_ranges(elf, &ranges, &range_count, &is_late);
 	r = symtab_read_mini(&mini, ranges, range_count, ret_symtab);
+	if (!r)
+		(*ret_symtab)->is_late |= is_late;
 	elf_close(&mini);
 	return r;
 }

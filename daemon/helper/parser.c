@@ -38,6 +38,7 @@ int parser_new(struct parser **ret_parser)
 		return r;
 	}
 	fair_init(&parser->credit, CREDIT_NS, CREDIT_PART, clock_monotonic());
+	fair_init(&parser->waited, CREDIT_NS, CREDIT_PART, clock_monotonic());
 	credit_init(&parser->deaths, PARSER_DEATHS_MAX * DEATH_NS, DEATHS_PART, clock_monotonic());
 	*ret_parser = parser;
 	return 0;
@@ -51,9 +52,45 @@ void parser_free(struct parser *parser)
 	free(parser);
 }
 
+void parser_wait(struct parser *parser, bool is_waiting)
+{
+	parser->is_waiting = is_waiting;
+}
+
+bool parser_waits(const struct parser *parser)
+{
+	return parser->is_waiting;
+}
+
+uint64_t parser_starved(const struct parser *parser)
+{
+	return parser->starved;
+}
+
+uint32_t parser_read_ms(const struct parser *parser)
+{
+	return parser->is_waiting ? PARSER_WAIT_MS : PARSER_READ_MS;
+}
+
+/* One that may take long is for who waits to ask again, once all others have been asked. */
+static unsigned int tries_of(const struct parser *parser, const struct helper_call *call)
+{
+	return parser->is_waiting && call->timeout_ms <= PARSER_READ_MS + GRACE_MS ? PARSER_TRIES : 1;
+}
+
 bool parser_may_try_again(const struct parser *parser, int error, unsigned int *tries)
 {
-	return error == -EAGAIN && parser->is_starved && --*tries;
+	return error == -EAGAIN && parser->is_starved && parser_has_time(parser) && --*tries;
+}
+
+static struct fair *account_of(struct parser *parser)
+{
+	return parser->is_waiting ? &parser->waited : &parser->credit;
+}
+
+void parser_spend(struct parser *parser, uint64_t began)
+{
+	fair_spend(account_of(parser), parser->payer, began, clock_monotonic());
 }
 
 void parser_pay(struct parser *parser, uint32_t payer)
@@ -63,7 +100,7 @@ void parser_pay(struct parser *parser, uint32_t payer)
 
 uint64_t parser_paid(struct parser *parser, uint32_t payer)
 {
-	return fair_spent(&parser->credit, payer, clock_monotonic());
+	return fair_spent(account_of(parser), payer, clock_monotonic());
 }
 
 void parser_until(struct parser *parser, const struct deadline *deadline)
@@ -71,33 +108,43 @@ void parser_until(struct parser *parser, const struct deadline *deadline)
 	parser->deadline = deadline;
 }
 
+bool parser_has_time(const struct parser *parser)
+{
+	return deadline_left_ns(parser->deadline) > 0;
+}
+
 int parser_may_ask(struct parser *parser, uint64_t now, uint32_t least_ms)
 {
 	if (deadline_left_ms(parser->deadline, least_ms) < least_ms)
 		return -ETIME;
-	if (fair_may(&parser->credit, parser->payer, now))
+	if (parser->is_waiting || fair_may(&parser->credit, parser->payer, now))
 		return 0;
 	parser->deferred++;
 	return -EDQUOT;
 }
 
-/* What looks at one text, or at little more, takes no time to speak of. */
-static bool is_short(const struct helper_call *call)
+/* What looks at one text, or at little more, takes no time to speak of; all else may take all that it has. */
+static uint32_t least_ms_of(const struct helper_call *call)
 {
-	return call->op == PARSE_TEXT || call->op == PARSE_CONTEXT;
+	return call->op == PARSE_TEXT || call->op == PARSE_CONTEXT ? PARSER_SHORT_MS : call->timeout_ms - GRACE_MS;
 }
 
 /* What somebody's files make it read for names. */
 int parser_ask_for_names(struct parser *parser, const struct object *object, struct helper_call *call)
 {
-	uint64_t began = clock_monotonic();
-	int r = parser_may_ask(parser, began, is_short(call) ? PARSER_SHORT_MS : PARSER_READ_MS);
+	unsigned int tries = tries_of(parser, call);
+	uint64_t began;
+	int r;
 
-	if (r < 0)
-		return r;
-	r = parser_ask(parser, object, call);
-	if (!parser->is_paid)
-		fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
+	do {
+		began = clock_monotonic();
+		r = parser_may_ask(parser, began, least_ms_of(call));
+		if (r < 0)
+			return r;
+		r = parser_ask(parser, object, call);
+		if (!parser->is_paid)
+			parser_spend(parser, began);
+	} while (parser_may_try_again(parser, r, &tries));
 	return r;
 }
 
@@ -204,7 +251,7 @@ int parser_sum(struct parser *parser, const struct object *object, int fd, struc
 	if (r < 0)
 		return r;
 	r = parser_ask(parser, object, &call);
-	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
+	parser_spend(parser, began);
 	if (r < 0)
 		return r;
 	/* what does not go on would be asked for ever */
@@ -242,6 +289,7 @@ static int take_symbols(int fd, const struct parse_symbols *symbols, struct symt
 	symtab->is_stripped = symbols->is_stripped;
 	symtab->go_start = symbols->go_start;
 	symtab->go_end = symbols->go_end;
+	symtab->is_late = symbols->is_late;
 	symtab->symbols = malloc(bytes + 1);
 	if (!symtab->symbols || memfd_read(fd, symtab->symbols, bytes, 0) < 0)
 		return -ENOMEM;
@@ -291,19 +339,23 @@ static int adopt_symbols(const struct symtab_reclaim *reclaim, int fd, bool is_m
 static int ask_symtab(struct parser *parser, enum helper_op op, const struct object *object, int fd,
 		      const struct symtab_reclaim *reclaim, struct symtab **ret_symtab)
 {
-	const struct parse_file file = { .size = object->size, .limit_ms = PARSER_READ_MS };
+	const struct parse_file file = { .size = object->size, .limit_ms = parser_read_ms(parser) };
 	struct parse_symbols symbols;
 	struct helper_call call = {
-		.op = op, .fd = fd, .timeout_ms = PARSER_READ_MS + GRACE_MS,
+		.op = op, .fd = fd, .timeout_ms = parser_read_ms(parser) + GRACE_MS,
 		.request = &file, .request_bytes = sizeof(file),
 		.answer = &symbols, .answer_bytes = sizeof(symbols), .wants_fd = true,
 	};
 	_cleanup_close_ int memfd = -1;
 	int r = parser_ask_for_names(parser, object, &call);
 
+	/* unpacking it would take as long the next time, and keep others waiting each time */
+	if (r == -ETIME && op == PARSE_MINI_SYMBOLS && call.ret_ns)
+		return -EFBIG;
 	if (r < 0)
 		return r;
 	memfd = call.ret_fd;
+	symbols.is_late &= parser->is_starved;
 	symbols.partial[sizeof(symbols.partial) - 1] = '\0';
 	if (symbols.partial[0])
 		log_debug("%s: some functions will have no names: %s", object->path,
@@ -355,13 +407,15 @@ int parser_demangle(struct parser *parser, const char *mangled, char ret_name[st
 		.request = &question, .request_bytes = sizeof(question),
 		.answer = ret_name, .answer_bytes = DEMANGLE_MAX - 1, .is_text = true,
 	};
+	unsigned int tries = tries_of(parser, &call);
 	int r;
 
 	if (!demangle_may(mangled) || credit_left(&parser->deaths, clock_monotonic()) < DEATH_NS)
 		return -ENODATA;
 	strcpy(question.mangled, mangled);
-	call.start_ms = parser_start_ms(parser);
-	r = helper_call(parser->helper, &call);
+	do
+		r = parser_call(parser, &call);
+	while (parser_may_try_again(parser, r, &tries));
 	if (r == -ETIMEDOUT || r == -EPIPE) {
 		credit_charge(&parser->deaths, DEATH_NS);
 		return -ENODATA;
@@ -384,7 +438,7 @@ int parser_demangle_now(struct parser *parser, const char *mangled,
 	if (r < 0)
 		return r;
 	r = parser_demangle(parser, mangled, ret_name);
-	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
+	parser_spend(parser, began);
 	return r;
 }
 

@@ -6,7 +6,7 @@
  * A file that the parser dies of, or hangs in, PARSER_DEATHS_MAX times is set apart: it is not asked about
  * again, -ENOTRECOVERABLE. Facts and names take at most a quarter of the time in the long run, and 30
  * seconds in one go; beyond that they are put off, -EDQUOT. So they are for who took as much as is left for all
- * others (base/fair.h).
+ * others (base/fair.h). While somebody waits for them he is refused none of the time: parser_wait().
  */
 #ifndef STACKTAP_HELPER_PARSER_H
 #define STACKTAP_HELPER_PARSER_H
@@ -27,7 +27,8 @@
 enum {
 	PARSER_TABLE_BYTES = 128 << 20,	/* that compiling one table may take there */
 	PARSER_READ_MS = 1000,		/* for a question about a file, for names; less is not begun with */
-	PARSER_SHORT_MS = 50,		/* the same of one that reads a text */
+	PARSER_WAIT_MS = 10000,	/* the same of who waits, for a table of functions */
+	PARSER_SHORT_MS = 50,		/* one that reads a text is not begun with less */
 	PARSER_SUM_MS = 500,		/* the same of one for a part of a file's CRC, which ends with its time, or */
 	PARSER_SUM_BYTES = 128 << 20,
 	PARSER_LINES_MS = 30000,	/* for a question about lines, of who waits for it */
@@ -46,7 +47,21 @@ struct parser_stats {
 int parser_new(struct parser **ret_parser);
 void parser_free(struct parser *parser);	/* NULL is fine */
 
-/* For who waits: the last question came to @error for want of a CPU, and some of *@tries, PARSER_TRIES at first, are left. */
+/*
+ * From now on who asks waits for names, or does not: tables of functions have PARSER_WAIT_MS, what has less is asked for
+ * again while the parser has no CPU, PARSER_TRIES times, and no share of the time is kept for others, nor taken from it.
+ */
+void parser_wait(struct parser *parser, bool is_waiting);
+bool parser_waits(const struct parser *parser);
+/* What a question for a table of functions has. */
+uint32_t parser_read_ms(const struct parser *parser);
+
+/* Questions so far that the parser had hardly a CPU for. */
+uint64_t parser_starved(const struct parser *parser);
+/*
+ * For who waits: the last question came to @error for want of a CPU, and some of *@tries, PARSER_TRIES at first, and of
+ * the time are left.
+ */
 bool parser_may_try_again(const struct parser *parser, int error, unsigned int *tries);
 
 /* Who causes the questions which follow, 0: nobody; and what was taken of late, in ns. See resolve/payer.h. */
@@ -58,6 +73,8 @@ uint64_t parser_paid(struct parser *parser, uint32_t payer);
  * is read in less than its time is not all that there is. NULL: there is no end.
  */
 void parser_until(struct parser *parser, const struct deadline *deadline);
+/* False: it is over, and no question is asked. */
+bool parser_has_time(const struct parser *parser);
 
 /*
  * What @object's file, @fd, is: fills in all but its identity, and sets its state; only for one that nobody
@@ -84,7 +101,7 @@ struct parser_sum {
 
 int parser_sum(struct parser *parser, const struct object *object, int fd, struct parser_sum *sum);
 
-/* Its functions, charged to POOL_SYMBOLS: -ENOBUFS. */
+/* Its functions, charged to POOL_SYMBOLS: -ENOBUFS. What the parser had no CPU for is missing, symtab->is_late. */
 int parser_symtab(struct parser *parser, const struct object *object, int fd,
 		  const struct symtab_reclaim *reclaim, struct symtab **ret_symtab);
 /* The same of its MiniDebugInfo, with all names kept; -ENODATA: it has none. */

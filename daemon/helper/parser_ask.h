@@ -23,7 +23,10 @@ struct parser {
 	uint32_t payer;		/* who it is taken from */
 	const struct deadline *deadline;	/* of all questions, borrowed; NULL: none */
 	struct credit deaths;	/* by names */
-	bool is_starved;	/* the last question was not answered for want of a CPU */
+	struct fair waited;	/* what who waits took: it refuses nobody, and says whose turn it is */
+	bool is_waiting;	/* who asks, see parser_wait() */
+	bool is_starved;	/* the parser had hardly a CPU for the last question */
+	uint64_t starved;	/* such questions */
 	uint64_t deferred;
 	struct suspects suspects;
 };
@@ -34,11 +37,17 @@ struct parser {
  */
 int parser_ask(struct parser *parser, const struct object *object, struct helper_call *call);
 
-/* The same of the time for names: -EDQUOT, -ETIME. */
+/* helper_call() alone. */
+int parser_call(struct parser *parser, struct helper_call *call);
+
+/* parser_ask() of the time for names: -EDQUOT, -ETIME. */
 int parser_ask_for_names(struct parser *parser, const struct object *object, struct helper_call *call);
 
 /* Is there time for names, for who pays? -EDQUOT, and counted: not for this one; -ETIME: less than @least_ms is left. */
 int parser_may_ask(struct parser *parser, uint64_t now, uint32_t least_ms);
+
+/* From @began until now who pays took some of the time for names. */
+void parser_spend(struct parser *parser, uint64_t began);
 
 /* How long a parser that is being started is waited for. */
 static inline uint32_t parser_start_ms(const struct parser *parser)

@@ -204,7 +204,7 @@ int parser_begin_lines(struct parser *parser, uint64_t *ret_began)
 void parser_end_lines(struct parser *parser, uint64_t began)
 {
 	parser->is_paid = false;
-	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
+	parser_spend(parser, began);
 }
 
 /* Without a gap, inside of what was asked for, and texts end inside what there is of strings. */

@@ -105,6 +105,7 @@ struct parse_symbols {
 	uint64_t base, names_offset, names_bytes, kept_bytes, go_start, go_end;
 	uint32_t count, plt_bytes;
 	uint8_t is_dynamic, is_stripped;
+	uint8_t is_late;	/* the time was over: functions may be missing */
 	char partial[64];	/* why functions are missing; empty: none are */
 };
 

@@ -66,6 +66,8 @@ struct pipeline_options {
 	unsigned int early_ms;		/* the first window is due so much earlier, modulo its length */
 	/* Called once a second while the first tables are loaded, when that takes long; may be NULL. */
 	void (*loading)(uint64_t done, uint64_t total);
+	/* Thread B: of the files of a window at the end, once a second where their names take long; may be NULL. */
+	void (*naming)(size_t done, size_t total);
 	/* Asked while the first tables are loaded: true ends that, and the start, with -EINTR. */
 	bool (*is_cancelled)(void);
 	/*

@@ -79,6 +79,7 @@ static int merge_first(void *ctx, uint32_t tgid)
 static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error_size)
 {
 	const struct pipeline_options *options = &pipeline->options;
+	struct symbolizer_options symbolizer = options->symbolizer;
 	const struct drain_output output = drain_thread_output(pipeline);
 	struct drain_options drain = {
 		.sources = options->sources,
@@ -98,8 +99,10 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 		r = queue_new(POOL_QUEUES, RESULTS_BYTES, &pipeline->results);
 	if (!r && options->sink.journal)
 		r = queue_new(POOL_QUEUES, PARTS_BYTES, &pipeline->parts);
+	symbolizer.turn = names_turn;
+	symbolizer.turn_ctx = pipeline;
 	if (!r)
-		r = symbolizer_new(&options->symbolizer, &pipeline->symbolizer);
+		r = symbolizer_new(&symbolizer, &pipeline->symbolizer);
 	if (r < 0)
 		return fail_with(r, ret_error, error_size, "cannot set up symbols: %s", strerror(-r));
 	drain.kernel = symbolizer_kernel(pipeline->symbolizer);
@@ -331,6 +334,8 @@ int pipeline_stop(struct pipeline *pipeline)
 		if (r == -EALREADY)
 			r = 0;
 	}
+	if (pipeline->symbolizer)
+		symbolizer_finish(pipeline->symbolizer);
 	atomic_store_explicit(&pipeline->stop, true, memory_order_release);
 	if (pipeline->has_drain_thread) {
 		capture_wake(pipeline->capture);

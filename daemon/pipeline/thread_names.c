@@ -10,7 +10,9 @@ enum {
 	RESULT_WAIT_MS = 500,	/* for thread A to take what /proc said */
 	LARGE_SNAPSHOT = 65536,	/* bytes: of more mappings than programs have */
 	STATS_MS = 500,		/* the oldest that figures are while there is work */
-	TURN_MS = 100,		/* that lists and deferred stacks have between two windows */
+	TURN_MS = 100,		/* that lists and deferred stacks have between two windows, or in one, where names have it, too */
+	NAMING_FROM_MS = 2000,	/* names at the end that take so long are told of */
+	NAMING_EVERY_MS = 1000,
 };
 
 static size_t snapshot_bytes(const struct process_snapshot *snapshot)
@@ -64,7 +66,7 @@ static int send_each(void *ctx, uint32_t tgid)
 	if (r == -EHOSTDOWN || r == -EBUSY || r == -EPIPE)
 		return send_unread(pipeline, tgid);
 	/* without an opener, or time for it, nothing is known of the rest either */
-	if (r == -EAGAIN)
+	if (r == -EAGAIN || r == -ETIME)
 		return r;
 	/* a process that went away or may not be read is no failure of the scan */
 	if (r < 0)
@@ -133,12 +135,14 @@ static void name_window(struct pipeline *pipeline, struct message *message)
 	work_begin();
 	symbolizer_after_window(pipeline->symbolizer);
 	tables_check_lists(pipeline);
+	if (pipeline->owes_scan)
+		scan(pipeline, 0);
+	pipeline->owes_scan = false;
 }
 
 /* Takes @message. */
-static void handle(struct pipeline *pipeline, struct message *message)
+static void take(struct pipeline *pipeline, struct message *message)
 {
-	work_begin();
 	switch (message->kind) {
 	case MESSAGE_IMAGE:
 		symbolizer_see_image(pipeline->symbolizer, message->image, message->parent);
@@ -166,6 +170,12 @@ static void handle(struct pipeline *pipeline, struct message *message)
 	}
 	if (message)
 		message_free(message);
+}
+
+static void handle(struct pipeline *pipeline, struct message *message)
+{
+	work_begin();
+	take(pipeline, message);
 	work_end();
 }
 
@@ -173,13 +183,53 @@ static void handle(struct pipeline *pipeline, struct message *message)
  * Lists and deferred stacks come after windows. Where these come faster than they are named, there is some time for the
  * others between two of them, in which programs and files that are new still come first.
  */
-static void give_turn(struct pipeline *pipeline)
+static void give_turn(struct pipeline *pipeline, void (*to)(struct pipeline *pipeline, struct message *message))
 {
 	const uint64_t until = clock_monotonic() + TURN_MS * NSEC_PER_MSEC;
 	struct message *message;
 
 	while (clock_monotonic() < until && (message = message_take_beside_windows(pipeline->requests)))
-		handle(pipeline, message);
+		to(pipeline, message);
+}
+
+/* Takes @message. A window is under way: looking at all of /proc, which may take seconds, comes after it. */
+static void take_in_turn(struct pipeline *pipeline, struct message *message)
+{
+	if (message->kind != MESSAGE_SCAN || message->tgid) {
+		take(pipeline, message);
+		return;
+	}
+	pipeline->owes_scan = true;
+	message_free(message);
+}
+
+static void show_naming(struct pipeline *pipeline, size_t done, size_t count)
+{
+	const uint64_t now = clock_monotonic();
+
+	if (!pipeline->options.naming || !atomic_load_explicit(&pipeline->stop, memory_order_acquire))
+		return;
+	if (!pipeline->naming_told_at)
+		pipeline->naming_told_at = now + NAMING_FROM_MS * NSEC_PER_MSEC;
+	if (now < pipeline->naming_told_at)
+		return;
+	pipeline->options.naming(done, count);
+	pipeline->naming_told_at = now + NAMING_EVERY_MS * NSEC_PER_MSEC;
+}
+
+void names_turn(void *ctx, size_t done, size_t count)
+{
+	struct pipeline *pipeline = ctx;
+	const uint64_t began = clock_monotonic();
+	uint64_t end;
+
+	show_naming(pipeline, done, count);
+	if (began < pipeline->turn_at)
+		return;
+	give_turn(pipeline, take_in_turn);
+	end = clock_monotonic();
+	/* names have as long as the others had, whose last piece of work may have been long */
+	pipeline->turn_at = end + max_of(end - began, (uint64_t)TURN_MS * NSEC_PER_MSEC);
 }
 
 void *symbol_thread(void *ctx)
@@ -203,7 +253,7 @@ void *symbol_thread(void *ctx)
 		is_window = message->kind == MESSAGE_WINDOW;
 		handle(pipeline, message);
 		if (is_window)
-			give_turn(pipeline);
+			give_turn(pipeline, handle);
 	}
 	work_leave();
 	return NULL;

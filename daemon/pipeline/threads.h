@@ -32,6 +32,9 @@ struct pipeline {
 	struct cache *table_cache;	/* thread B's; NULL: none */
 	struct control *table_control;	/* thread B's; opened when needed */
 	uint32_t cut_tgid;		/* thread B's: the last process with too many mappings */
+	uint64_t turn_at;		/* thread B's: others have no turn in a window before that */
+	bool owes_scan;			/* thread B's: of all processes, once the window is on its way */
+	uint64_t naming_told_at;	/* thread B's: when the next progress of names is due; 0: none was */
 	struct drain *drain;
 	struct queue *requests;		/* A to B */
 	struct queue *windows;		/* B to C */
@@ -85,6 +88,7 @@ static inline void pipeline_enter(struct pipeline *pipeline, enum pipeline_threa
 
 void *drain_thread(void *pipeline);	/* A: rings and side band to windows */
 void *symbol_thread(void *pipeline);	/* B: files and names */
+void names_turn(void *pipeline, size_t done, size_t count);	/* B: what is asked for between two files of a window */
 void *export_thread(void *pipeline);	/* C: encoding and the sink */
 void *journal_thread(void *pipeline);	/* D: parts of open windows */
 

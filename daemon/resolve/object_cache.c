@@ -13,6 +13,8 @@ enum {
 	SAVED_BYTES = 4 * 1024 * 1024, /* a file this small is read before it becomes unreachable */
 };
 
+#define LATE_AGAIN_NS (60 * NSEC_PER_SEC)	/* a table that the parser had no CPU for is read again; at once for who waits */
+
 static bool make_room(void *ctx, size_t bytes)
 {
 	return objects_make_room(ctx, bytes);
@@ -86,14 +88,38 @@ static void free_entry(struct objects *objects, struct entry *entry)
 	free(entry);
 }
 
+/* Not read, or in want of a CPU and long ago. */
+static bool wants_symtab(const struct symtab *symtab, uint64_t again_at)
+{
+	return !symtab || (symtab->is_late && clock_monotonic() >= again_at);
+}
+
+/* What @symtab is from now on: a part of the functions is better than none, and all that there is of what cannot be read. */
+static int take_symtab(struct objects *objects, struct symtab **symtab, int error, struct symtab *read, uint64_t *ret_again_at)
+{
+	*ret_again_at = clock_monotonic() + (parser_waits(objects->parser) ? 0 : LATE_AGAIN_NS);
+	if (error < 0 && *symtab) {
+		(*symtab)->is_late = objects_may_pass(error);
+		return 0;
+	}
+	if (error < 0)
+		return error;
+	symtab_free(*symtab);
+	*symtab = read;
+	objects->stats.short_tables += read->is_late;
+	return 0;
+}
+
 static int read_symtab(struct objects *objects, struct entry *entry)
 {
 	const struct symtab_reclaim reclaim = { .make_room = make_room, .ctx = objects };
-	int r = parser_symtab(objects->parser, entry->object, entry->fd, &reclaim, &entry->symtab);
+	struct symtab *symtab = NULL;
+	int r = parser_symtab(objects->parser, entry->object, entry->fd, &reclaim, &symtab);
 
-	entry->error = objects_may_pass(r) ? 0 : r;
 	if (r < 0)
 		log_debug("%s: no symbols: %s", entry->object->path, strerror(-r));
+	r = take_symtab(objects, &entry->symtab, r, symtab, &entry->read_again_at);
+	entry->error = objects_may_pass(r) ? 0 : r;
 	return r;
 }
 
@@ -422,18 +448,22 @@ static int reopen(struct objects *objects, struct entry *entry, uint32_t tgid)
 
 int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgid)
 {
+	bool wants;
 	int r;
 
 	if (entry->error)
 		return entry->error;
 	entry->used = entry->fd_used = clock_monotonic();
-	if (entry->fd < 0 && !(entry->symtab && (entry->symtab->names || !entry->symtab->count))) {
+	wants = wants_symtab(entry->symtab, entry->read_again_at);
+	if (entry->fd < 0 && (wants || (!entry->symtab->names && entry->symtab->count))) {
 		r = reopen(objects, entry, tgid);
 		/* PLT entries have their names at hand, and so has a table that was read before */
 		if (r < 0 && !entry->symtab)
 			return r;
+		if (r < 0 && wants)
+			take_symtab(objects, &entry->symtab, r, NULL, &entry->read_again_at);
 	}
-	if (!entry->symtab) {
+	if (wants && entry->fd >= 0) {
 		r = read_symtab(objects, entry);
 		if (r < 0)
 			return r;
@@ -445,15 +475,16 @@ int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgi
 int entry_read_mini(struct objects *objects, struct entry *entry, uint32_t tgid)
 {
 	const struct symtab_reclaim reclaim = { .make_room = make_room, .ctx = objects };
+	struct symtab *mini = NULL;
 	int r = 0;
 
-	if (entry->mini || entry->mini_error)
+	if (entry->mini_error || !wants_symtab(entry->mini, entry->mini_again_at))
 		return 0;
 	if (entry->fd < 0)
 		r = reopen(objects, entry, tgid);
 	if (r == 0)
-		r = parser_mini_symtab(objects->parser, entry->object, entry->fd, &reclaim,
-				       &entry->mini);
+		r = parser_mini_symtab(objects->parser, entry->object, entry->fd, &reclaim, &mini);
+	r = take_symtab(objects, &entry->mini, r, mini, &entry->mini_again_at);
 	entry->mini_error = objects_may_pass(r) ? 0 : r;
 	return r;
 }

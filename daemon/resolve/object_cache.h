@@ -30,6 +30,7 @@ struct entry {
 	struct symtab *symtab;		/* NULL: not read, or evicted */
 	uint64_t used;
 	int error;			/* why there is no symtab: not tried again */
+	uint64_t read_again_at;		/* CLOCK_MONOTONIC ns, a symtab that is late */
 	/*
 	 * One that is a debug file, or a part of one, is no program's: a file that is both has two entries. Only a program's
 	 * holds others, so none holds itself, and none is called by a path that another program's user has made up.
@@ -41,6 +42,7 @@ struct entry {
 	uint32_t user;			/* whose file it is */
 	struct parser_sum sum;		/* of a debug file without a build-id, as far as it has been read */
 	struct symtab *mini;		/* of its MiniDebugInfo; NULL: not read, or evicted */
+	uint64_t mini_again_at;		/* as read_again_at */
 	int mini_error;			/* not tried again */
 	struct dwarf_known own_dwarf, debug_dwarf;	/* the latter of `debug` */
 };

@@ -25,6 +25,7 @@ struct objects;
 
 struct objects_stats {
 	uint64_t objects, gone, not_elf, debug_files, evicted;
+	uint64_t short_tables;	/* read, but for what the parser had no CPU for */
 };
 
 /* All are borrowed; names are swept to make room. */

@@ -20,6 +20,8 @@
 
 /* roots and files unused for this long are closed: they pin the mounts of gone containers */
 #define IDLE_NS (120 * NSEC_PER_SEC)
+/* for the names of a window without a later one, and of all those at the end */
+#define WAIT_NS (60 * NSEC_PER_SEC)
 
 enum {
 	ROOM_BYTES = 256 << 10,	/* that are made for names at a time */
@@ -43,6 +45,8 @@ struct symbolizer {
 	struct jits *jits;
 	struct kernel *kernel;
 	struct deadline deadline;	/* of the names of a window */
+	struct deadline finish;		/* of all that is asked; DEADLINE_NONE: something is sampled still */
+	struct deadline turn;		/* the same of what others ask in a window, which a hurry ends */
 	struct object *behind[LATE_MAX];	/* owned: there was no time for them */
 	size_t behind_count;
 	uint64_t lookups, named, refused, put_off, late, windows_late, sources[SOURCES];
@@ -69,6 +73,12 @@ static void start_fetching(struct symbolizer *symbolizer)
 	objects_fetch(symbolizer->objects, symbolizer->fetched);
 }
 
+static void answer_until(struct symbolizer *symbolizer, const struct deadline *deadline)
+{
+	parser_until(symbolizer->parser, deadline);
+	opener_until(symbolizer->opener, deadline);
+}
+
 static void start_indices(struct symbolizer *symbolizer)
 {
 	const struct indices_options *options = &symbolizer->options.indices;
@@ -92,6 +102,8 @@ int symbolizer_new(const struct symbolizer_options *options, struct symbolizer *
 		return -ENOMEM;
 	symbolizer->options = *options;
 	deadline_set(&symbolizer->deadline, DEADLINE_NONE);
+	deadline_set(&symbolizer->turn, DEADLINE_NONE);
+	deadline_set(&symbolizer->finish, DEADLINE_NONE);
 	r = mount_namespace_table_new(sysroot, &symbolizer->spaces);
 	if (r == 0)
 		r = opener_new(&symbolizer->opener);
@@ -118,6 +130,7 @@ int symbolizer_new(const struct symbolizer_options *options, struct symbolizer *
 		symbolizer_free(symbolizer);
 		return r;
 	}
+	answer_until(symbolizer, &symbolizer->finish);
 	start_fetching(symbolizer);
 	start_indices(symbolizer);
 	*ret_symbolizer = symbolizer;
@@ -197,13 +210,21 @@ static bool is_unseen(const struct location *location)
 	       location->file->kind != OBJECT_ANONYMOUS && !mapped_file_object(location->file);
 }
 
-/* Is a question about a file begun? */
-static bool has_time_to_read(const struct symbolizer *symbolizer)
+static bool has_time(const struct symbolizer *symbolizer, uint32_t ms)
 {
-	return deadline_left_ms(&symbolizer->deadline, PARSER_READ_MS) == PARSER_READ_MS;
+	return deadline_left_ms(&symbolizer->deadline, ms) == ms;
 }
 
-/* Programs and files that were not announced: these are opened through an image that runs them. */
+/* Is a question for a table of functions begun? */
+static bool has_time_to_read(const struct symbolizer *symbolizer)
+{
+	return has_time(symbolizer, parser_read_ms(symbolizer->parser));
+}
+
+/*
+ * Programs and files that were not announced: these are opened through an image that runs them. They are paid for as those
+ * which are: whose they are has not been looked at, so they take no turns.
+ */
 static void see_rest(struct symbolizer *symbolizer, const struct window *window)
 {
 	bool any = false;
@@ -213,7 +234,7 @@ static void see_rest(struct symbolizer *symbolizer, const struct window *window)
 	for (size_t i = 0; i < window->sample_count; i++) {
 		const struct window_sample *sample = &window->samples[i];
 
-		if (!has_time_to_read(symbolizer))
+		if (!has_time(symbolizer, PARSER_READ_MS))
 			return;
 		/* its parent may have gone as well: what is known is what /proc still says */
 		if (sample->image && !sample->image->mount_namespace &&
@@ -279,10 +300,16 @@ static void put_off(struct symbolizer *symbolizer, struct location *location)
 {
 	const bool is_late = !has_time_to_read(symbolizer);
 
-	symbolizer->put_off++;
 	symbolizer->late += is_late && !location->is_late;
 	location->is_late |= is_late;
 	atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
+}
+
+/* It has no name for want of time or memory. Code without a file, and the kernel's, is looked up again whatever it came to. */
+static bool is_missed(const struct location *location)
+{
+	return !location->line_count && !location->is_claimed && location->type != FRAME_KERNEL &&
+	       atomic_load_explicit(&location->is_put_off, memory_order_relaxed);
 }
 
 /* What @symbol, of the file or of what belongs to it, was found in. */
@@ -325,6 +352,9 @@ static void name_location(struct symbolizer *symbolizer, struct location *locati
 		symbol = other;
 		symbols = debug;
 	}
+	/* one that has it may be among those which are missing */
+	if (!symbol && (own->symtab->is_late || (debug->symtab && debug->symtab->is_late)))
+		put_off(symbolizer, location);
 	if (!symbol || (symbols->fd < 0 && symtab_needs_file(symbols->symtab, symbol)))
 		return;
 	r = parser_name(symbolizer->parser, location->object, symbols->fd, symbols->symtab, symbol, name);
@@ -409,11 +439,13 @@ static void name_claimed(struct symbolizer *symbolizer, struct location *locatio
 			location->source = is_dump ? SOURCE_JITDUMP : SOURCE_PERF_MAP;
 		else if (r == -EAGAIN)
 			put_off(symbolizer, location);
+		symbolizer->put_off += r == -EAGAIN;
 		location->is_refused = r < 0 && r != -EAGAIN;
 	} else if (r == -ENOBUFS) {
 		location->is_refused = true;
 	} else if (objects_may_pass(r)) {
 		put_off(symbolizer, location);
+		symbolizer->put_off++;
 	}
 	/* what is there may be something else by the next window */
 	atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
@@ -460,34 +492,110 @@ static void leave_headroom(struct symbolizer *symbolizer)
 }
 
 /* When its names have to be there. A window that comes late still has some time: else none of a slow host had any. */
+static uint64_t deadline_of(const struct symbolizer *symbolizer, const struct window *window, uint64_t now)
+{
+	const unsigned int names_ms = symbolizer->options.names_ms;
+
+	if (names_ms)
+		return max_of(window->end + names_ms * NSEC_PER_MSEC, now + LEAST_MS * NSEC_PER_MSEC);
+	return min_of(now + WAIT_NS, atomic_load(&symbolizer->finish.at));
+}
+
 static void begin(struct symbolizer *symbolizer, const struct window *window)
 {
 	const uint64_t now = clock_monotonic();
-	const uint64_t end = window->end + symbolizer->options.names_ms * NSEC_PER_MSEC;
 
 	symbolizer->windows++;
-	deadline_set(&symbolizer->deadline,
-		     symbolizer->options.names_ms ? max_of(end, now + LEAST_MS * NSEC_PER_MSEC) : DEADLINE_NONE);
+	deadline_set(&symbolizer->deadline, deadline_of(symbolizer, window, now));
 	symbolizer->lines_deadline = min_of(now + (symbolizer->options.names_ms ? LINES_WINDOW_NS : LINES_RECORDING_NS),
 					    atomic_load(&symbolizer->deadline.at));
-	parser_until(symbolizer->parser, &symbolizer->deadline);
-	opener_until(symbolizer->opener, &symbolizer->deadline);
+	answer_until(symbolizer, &symbolizer->deadline);
 	parser_pay(symbolizer->parser, 0);
 	names_begin(symbolizer->names);
 	images_publish(symbolizer->images);
 }
 
-/* @found are of objects. */
+/*
+ * What others ask meanwhile has time of its own, as outside of windows, and the window has as much longer. Nobody has any
+ * while somebody is in a hurry.
+ */
+static void give_turn(struct symbolizer *symbolizer, size_t done, size_t count)
+{
+	const struct symbolizer_options *options = &symbolizer->options;
+	const uint64_t began = clock_monotonic();
+	uint64_t took, end;
+
+	if (!options->turn || options->names_ms || !deadline_left_ns(&symbolizer->deadline))
+		return;
+	answer_until(symbolizer, &symbolizer->turn);
+	parser_wait(symbolizer->parser, false);
+	options->turn(options->turn_ctx, done, count);
+	parser_wait(symbolizer->parser, true);
+	took = clock_monotonic() - began;
+	end = min_of(atomic_load(&symbolizer->deadline.at) + took, atomic_load(&symbolizer->finish.at));
+	deadline_set(&symbolizer->deadline, end);
+	symbolizer->lines_deadline = min_of(symbolizer->lines_deadline + took, end);
+	answer_until(symbolizer, &symbolizer->deadline);
+}
+
+static size_t find_missed(const struct work_item *item, struct location **ret_missed)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < item->count; i++)
+		if (is_missed(item->locations[i]))
+			ret_missed[count++] = item->locations[i];
+	return count;
+}
+
+/*
+ * How many are in *ret_starved: what has no name in files that the parser had no CPU for. NULL: nobody asks again. Before
+ * each file but the first one of the window others have a turn.
+ */
+static size_t name_each(struct symbolizer *symbolizer, const struct window *window, struct location **found, size_t count,
+			bool is_first, struct location **ret_starved)
+{
+	struct parser *parser = symbolizer->parser;
+	struct worklist list;
+	struct work_item item;
+	size_t starved = 0;
+
+	worklist_begin(&list, parser, window, symbolizer->windows, found, count);
+	for (size_t done = 0; worklist_next(&list, &item); done++) {
+		uint64_t before;
+
+		if (done || !is_first)
+			give_turn(symbolizer, done, list.count);
+		before = parser_starved(parser);
+		name_item(symbolizer, window, &item);
+		if (ret_starved && parser_starved(parser) != before)
+			starved += find_missed(&item, ret_starved + starved);
+	}
+	worklist_end(&list);
+	return starved;
+}
+
+/*
+ * @found are of objects. Who waits asks again for what the parser had no CPU for, once all others were asked for: one
+ * file that is large would take their time.
+ */
 static void name_found(struct symbolizer *symbolizer, const struct window *window, struct location **found,
 		       size_t count)
 {
-	struct worklist list;
-	struct work_item item;
+	_cleanup_free_ struct location **memory = symbolizer->options.names_ms ? NULL : malloc(count * sizeof(*memory));
+	struct location **starved = memory;
 
-	worklist_begin(&list, symbolizer->parser, window, symbolizer->windows, found, count);
-	while (worklist_next(&list, &item))
-		name_item(symbolizer, window, &item);
-	worklist_end(&list);
+	for (unsigned int tries = 1; count; tries++) {
+		struct location **asked = found;
+
+		count = name_each(symbolizer, window, asked, count, tries == 1, tries < PARSER_TRIES ? starved : NULL);
+		if (!count || !has_time_to_read(symbolizer))
+			return;
+		for (size_t i = 0; i < count; i++)
+			atomic_store_explicit(&starved[i]->is_put_off, false, memory_order_relaxed);
+		found = starved;
+		starved = asked;
+	}
 }
 
 /* Frames in files. */
@@ -548,6 +656,7 @@ static void publish(struct symbolizer *symbolizer, struct window *window)
 		symbolizer->sources[outcome_of(location)]++;
 		symbolizer->named += location->line_count > 0;
 		symbolizer->refused += location->is_refused;
+		symbolizer->put_off += is_missed(location);
 		atomic_store_explicit(&location->is_resolved, true, memory_order_release);
 	}
 	count_named(window);
@@ -559,6 +668,7 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 
 	begin(symbolizer, window);
 	see_rest(symbolizer, window);
+	parser_wait(symbolizer->parser, !symbolizer->options.names_ms);
 	resolve_files(symbolizer, window);
 	/* each window anew, so what has to be looked up once comes before it */
 	resolve_claimed(symbolizer, window);
@@ -567,8 +677,8 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 	publish(symbolizer, window);
 	symbolizer->windows_late += symbolizer->late > late;
 	/* what follows is nothing that a window waits for */
-	parser_until(symbolizer->parser, NULL);
-	opener_until(symbolizer->opener, NULL);
+	answer_until(symbolizer, &symbolizer->finish);
+	parser_wait(symbolizer->parser, false);
 	parser_pay(symbolizer->parser, 0);
 	leave_headroom(symbolizer);
 }
@@ -580,24 +690,23 @@ static void read_behind(struct symbolizer *symbolizer)
 	struct deadline deadline = { 0 };
 
 	deadline_set(&deadline, clock_monotonic() + LATE_MS * NSEC_PER_MSEC);
-	parser_until(symbolizer->parser, &deadline);
-	opener_until(symbolizer->opener, &deadline);
+	answer_until(symbolizer, &deadline);
 	for (size_t i = 0; i < symbolizer->behind_count; i++) {
 		parser_pay(symbolizer->parser, symbolizer->behind[i]->payer);
 		/* what cannot be read is found out again by who needs it */
 		(void)!objects_symbols(symbolizer->objects, symbolizer->behind[i], 0, &own, &debug);
 		objects_release(symbolizer->objects);
 	}
-	drop_behind(symbolizer);
 	parser_pay(symbolizer->parser, 0);
-	parser_until(symbolizer->parser, NULL);
-	opener_until(symbolizer->opener, NULL);
+	answer_until(symbolizer, &symbolizer->finish);
 }
 
 void symbolizer_after_window(struct symbolizer *symbolizer)
 {
-	if (symbolizer->behind_count)
+	/* at the end what is left of the time is for windows */
+	if (symbolizer->behind_count && atomic_load(&symbolizer->finish.at) == DEADLINE_NONE)
 		read_behind(symbolizer);
+	drop_behind(symbolizer);
 	mount_namespace_table_trim(symbolizer->spaces, IDLE_NS);
 	objects_trim(symbolizer->objects, IDLE_NS);
 	jits_trim(symbolizer->jits, IDLE_NS);
@@ -606,6 +715,16 @@ void symbolizer_after_window(struct symbolizer *symbolizer)
 void symbolizer_hurry(struct symbolizer *symbolizer, bool is_hurried)
 {
 	atomic_store_explicit(&symbolizer->deadline.is_over, is_hurried, memory_order_relaxed);
+	atomic_store_explicit(&symbolizer->turn.is_over, is_hurried, memory_order_relaxed);
+}
+
+void symbolizer_finish(struct symbolizer *symbolizer)
+{
+	const uint64_t end = clock_monotonic() + WAIT_NS;
+
+	/* somebody may have a turn just now */
+	deadline_set(&symbolizer->finish, end);
+	deadline_set(&symbolizer->turn, end);
 }
 
 void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *ret_stats)
@@ -624,6 +743,7 @@ void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *re
 		.windows_late = symbolizer->windows_late,
 		.put_off = symbolizer->put_off,
 		.evicted = objects->evicted,
+		.short_tables = objects->short_tables,
 		.jit = *jits_stats(symbolizer->jits),
 		.lines = symbolizer->lines,
 		.contexts = *contexts_stats(symbolizer->contexts),

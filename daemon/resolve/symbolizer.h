@@ -26,7 +26,13 @@ struct symbolizer_options {
 	bool with_command_line;		/* privacy: put command lines into image details */
 	bool with_kernel_addresses;	/* privacy: keep addresses of kernel Locations */
 	bool with_lines;		/* source lines and inlined functions */
-	unsigned int names_ms;		/* that a window waits for names once it is closed; 0: as long as it takes */
+	/*
+	 * That a window waits for names once it is closed. 0: a minute, for who has no later window that brings them; then
+	 * none of the time is kept for others, who have turns between two files, which do not count:
+	 */
+	unsigned int names_ms;
+	void (*turn)(void *ctx, size_t done, size_t count);	/* of the window's files that are asked for; NULL: none */
+	void *turn_ctx;
 	struct indices_options indices;	/* of DWARF, for lines */
 	struct debuginfod_options debuginfod;	/* without a url: no server is asked */
 	const char *sysroot;		/* "" normally; tests point it elsewhere */
@@ -68,8 +74,8 @@ void symbolizer_see_kernel_change(struct symbolizer *symbolizer);
  */
 void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window);
 /*
- * Once it is on its way: read what there was no time for, in two seconds at most, then close and forget what was not used
- * for a while.
+ * Once it is on its way: read what there was no time for, in two seconds at most and but for the end, then close and forget
+ * what was not used for a while. A hurry, which lasts until the window is written, does not keep it from that.
  */
 void symbolizer_after_window(struct symbolizer *symbolizer);
 /*
@@ -78,6 +84,12 @@ void symbolizer_after_window(struct symbolizer *symbolizer);
  */
 void symbolizer_hurry(struct symbolizer *symbolizer, bool is_hurried);
 
+/*
+ * Any thread: nothing is sampled any more. All that is asked from now on has a minute: windows together, where one has
+ * that, and what comes between them.
+ */
+void symbolizer_finish(struct symbolizer *symbolizer);
+
 struct symbolizer_stats {
 	uint64_t objects, objects_gone, objects_not_elf, debug_files;
 	uint64_t lookups, named, evicted;
@@ -85,7 +97,8 @@ struct symbolizer_stats {
 	uint64_t names_refused;		/* Locations that have one but no memory for it */
 	uint64_t late;			/* Locations that got no name for want of time, */
 	uint64_t windows_late;		/* and windows with such */
-	uint64_t put_off;		/* Locations; what came in the next window had another try */
+	uint64_t short_tables;		/* of symbols that the parser had no CPU for all of */
+	uint64_t put_off;		/* Locations without a name; what came in the next window had another try */
 	struct jit_stats jit;
 	struct lines_stats lines;
 	struct indices_stats indices;

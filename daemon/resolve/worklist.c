@@ -130,6 +130,7 @@ void worklist_begin(struct worklist *list, struct parser *parser, const struct w
 	qsort(locations, count, sizeof(struct location *), compare_locations);
 	for (size_t i = 0; i < count; i++)
 		objects += !i || locations[i]->object != locations[i - 1]->object;
+	list->count = objects;
 	list->items = calloc(objects, sizeof(*list->items));
 	list->payers = calloc(objects, sizeof(*list->payers));
 	if (list->items && list->payers)

@@ -21,6 +21,7 @@ struct worklist {
 	struct parser *parser;
 	struct location **rest;		/* the caller's */
 	size_t rest_count;
+	size_t count;			/* of objects */
 	struct work_item *items;
 	struct work_payer *payers;	/* a heap: the first is the next */
 	size_t payer_count;

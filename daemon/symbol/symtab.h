@@ -41,6 +41,7 @@ struct symtab {
 	struct symbol *symbols;
 	uint32_t count;
 	const char *partial;	/* why some or all functions are missing, or NULL */
+	bool is_late;		/* the file's deadline was over: some may be missing; from parser_symtab(): for want of a CPU */
 	bool is_dynamic;	/* of .dynsym: static functions have no names */
 	bool is_stripped;	/* of .dynsym, or there are no symbols at all */
 	uint64_t go_start, go_end;	/* Go's code, by the ranges with names; equal: none */

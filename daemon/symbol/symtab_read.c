@@ -598,6 +598,7 @@ static int build(struct builder *builder, struct symtab **ret_symtab)
 		add_nameless(builder);
 	if (r == 0)
 		keep_symbols(builder);
+	symtab->is_late = elf_is_late(builder->elf);
 out:
 	pool_uncharge(POOL_SYMBOLS, builder->capacity * sizeof(struct candidate));
 	free(builder->candidates);

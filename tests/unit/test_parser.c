@@ -254,7 +254,7 @@ static void large_files_have_their_tables(void **state)
 	/* a host that is busy takes longer than the parser may */
 	do
 		r = parser_table(parser, object, fd, &data, &size, &stats);
-	while (r == -ETIME && tries--);
+	while ((r == -ETIME || r == -EAGAIN) && tries--);
 	assert_int_equal(r, 0);
 	assert_true(stats.memory > 8 << 20);
 	assert_int_equal(unwind_table_check(data, size, &table), 0);
@@ -667,6 +667,7 @@ static void a_question_without_all_of_its_time_is_not_asked(void **state)
 	char name[SYMTAB_NAME_MAX];
 	struct parser_sum sum = { 0 };
 	struct lines_link link;
+	struct code_read code;
 	uint64_t calls;
 	int fd, r, tries = 20;
 
@@ -679,6 +680,18 @@ static void a_question_without_all_of_its_time_is_not_asked(void **state)
 	assert_int_equal(parser_symtab(parser, object, fd, &reclaim, &symtab), -ETIME);
 	assert_int_equal(parser_mini_symtab(parser, object, fd, &reclaim, &symtab), -ETIME);
 	assert_int_equal(parser_facts(parser, object, fd), -ETIME);
+	/* of who waits a table has more, and all else what it always has */
+	parser_wait(parser, true);
+	deadline_set(&deadline, in_ms(PARSER_WAIT_MS - 1));
+	assert_int_equal(parser_symtab(parser, object, fd, &reclaim, &symtab), -ETIME);
+	assert_int_equal(helper().calls, calls);
+	assert_int_equal(parser_link(parser, object, fd, &link), -ENODATA);
+	r = parser_code(parser, object, fd, false, 0, object->size, &code);
+	assert_int_not_equal(r, -ETIME);
+	if (!r)
+		code_table_free(&code.table);
+	calls = helper().calls;
+	parser_wait(parser, false);
 	deadline_set(&deadline, in_ms(PARSER_SUM_MS - 1));
 	assert_int_equal(parser_sum(parser, object, fd, &sum), -ETIME);
 	assert_int_equal(sum.at, 0);
@@ -777,6 +790,83 @@ static void a_parser_without_a_cpu_accuses_no_file(void **state)
 	assert_int_equal(in_the_end(ask_is_same, object, fd), -ESTALE);
 	close(fd);
 	object_unref(object);
+}
+
+/* How often a question with so much time is asked, of a parser that has no CPU for it; 0: it had one. */
+static uint64_t asked_without_a_cpu(const struct object *object, int fd, unsigned int timeout_ms)
+{
+	const struct parse_table table = {
+		.file = { .size = object->size, .limit_ms = PARSER_READ_MS }, .memory_limit = PARSER_TABLE_BYTES,
+	};
+	struct compile_stats stats;
+	struct helper_call call = {
+		.op = PARSE_TABLE, .fd = fd, .timeout_ms = timeout_ms,
+		.request = &table, .request_bytes = sizeof(table),
+		.answer = &stats, .answer_bytes = sizeof(stats), .wants_fd = true,
+	};
+	uint64_t calls = 0;
+	int r = 0;
+
+	starve_confine();
+	parser_free(parser);
+	assert_int_equal(parser_new(&parser), 0);
+	parser_wait(parser, true);
+	starve_begin(pid());
+	for (int i = 0; i < 20 && !r && !helper().starved; i++) {
+		calls = helper().calls;
+		r = parser_ask_for_names(parser, object, &call);
+		if (!r)
+			close(call.ret_fd);
+		calls = helper().calls - calls;
+	}
+	starve_end();
+	/* another parser may have had one */
+	assert_true(!r || r == -EAGAIN);
+	assert_true(parser_starved(parser) >= helper().starved);
+	return helper().starved ? calls : 0;
+}
+
+/* Whoever waits asks again what the parser had no CPU for, but for what takes long: other files come first. */
+static void who_waits_asks_again(void **state)
+{
+	struct object *object;
+	int fd;
+
+	(void)state;
+	/* takes a while, whatever it is next to */
+	fixture_run("(seq 200000 | sed 's/.*/__asm__(\"f&: .cfi_startproc; nop; .cfi_def_cfa_offset 32; nop; .cfi_endproc\");/'; "
+		    "echo 'int main(void) { return 0; }') >crowd.c && ${CC:-gcc} -o crowd crowd.c");
+	object = open_object(fixture_path("crowd"), &fd);
+	assert_in_range(asked_without_a_cpu(object, fd, PARSER_READ_MS + GRACE_MS), 2, PARSER_TRIES);
+	assert_int_equal(asked_without_a_cpu(object, fd, PARSER_WAIT_MS + GRACE_MS), 1);
+	/* until there is no time for more */
+	parser->is_starved = true;
+	assert_true(parser_may_try_again(parser, -EAGAIN, &(unsigned int){ 2 }));
+	assert_false(parser_may_try_again(parser, -EAGAIN, &(unsigned int){ 1 }));
+	parser_until(parser, &(struct deadline){ .is_over = true });
+	assert_false(parser_may_try_again(parser, -EAGAIN, &(unsigned int){ 2 }));
+	parser_until(parser, NULL);
+	close(fd);
+	object_unref(object);
+}
+
+/* Who waits is refused none of the time and takes nothing from what others have. */
+static void who_waits_takes_nothing_from_others(void **state)
+{
+	char name[SYMTAB_NAME_MAX];
+
+	(void)state;
+	parser_pay(parser, 7);
+	parser_wait(parser, true);
+	parser_spend(parser, 1);
+	assert_true(parser_paid(parser, 7) > 0);
+	parser_wait(parser, false);
+	assert_int_equal(parser_paid(parser, 7), 0);
+	assert_int_equal(parser_demangle_now(parser, "_ZN3foo3barEv", name), 0);
+	parser_spend(parser, 1);
+	assert_int_equal(parser_demangle_now(parser, "_ZN3foo3barEv", name), -EDQUOT);
+	parser_wait(parser, true);
+	assert_int_equal(parser_demangle_now(parser, "_ZN3foo3barEv", name), 0);
 }
 
 /* It goes on where it was, and what it comes to is that of the file as a whole. */
@@ -884,6 +974,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_crash_costs_one_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_hangs_is_set_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_parser_without_a_cpu_accuses_no_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_waits_asks_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_waits_takes_nothing_from_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_question_without_all_of_its_time_is_not_asked, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_long_sum_is_made_in_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_part_of_a_sum_takes_its_time, setup, teardown),

@@ -13,9 +13,12 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "helper/parser_ask.h"
 #include "process/details.h"
+#include "profile/location_cache.h"
 #include "resolve/object_cache.h"
 #include "resolve/symbolizer.h"
+#include "starve.h"
 #include "symbol/vdso.h"
 #include "unwind/functions.h"
 
@@ -452,7 +455,9 @@ static void a_debug_link_leads_to_the_names(void **state)
 /* Without a build-id, and longer than is read at a time; each window goes on where the last one was, unless the file changes. */
 static void a_long_debug_file_has_the_names_later(void **state)
 {
-	struct symbolizer *symbolizer = new_symbolizer();
+	/* who waits for names asks for what the parser has no CPU for again */
+	const struct symbolizer_options options = { .names_ms = NAMES_WINDOW_MS };
+	struct symbolizer *symbolizer;
 	struct location *location;
 	struct mapped_file *file;
 	struct image *image;
@@ -460,6 +465,7 @@ static void a_long_debug_file_has_the_names_later(void **state)
 	pid_t pid;
 
 	(void)state;
+	assert_int_equal(symbolizer_new(&options, &symbolizer), 0);
 	fixture_build("whole_linked", "-Wl,--build-id=none", program);
 	offset = offset_of("whole_linked", "own_work") + 4;
 	fixture_run("objcopy --only-keep-debug whole_linked long.debug && truncate -s 250M long.debug && "
@@ -672,9 +678,43 @@ struct waiting {
 	pid_t pid;
 };
 
+enum { LONG_TURN_S = 6, LEFT_S = 15 };	/* of the time for names that much is left: less than ten seconds after a turn */
+
+static size_t turns;
+static struct symbolizer *in_turn;	/* sampling ends in the first turn, there is a hurry in the second; NULL: neither */
+static struct deadline *finish;	/* there is none any more in a turn that takes long; NULL: turns are short */
+
+static void take_turn(void *ctx, size_t done, size_t count)
+{
+	const struct parser *parser = in_turn ? symbolizer_parser(in_turn) : NULL;
+
+	assert_ptr_equal(ctx, &turns);
+	assert_true(done < count);
+	turns++;
+	if (finish) {
+		deadline_set(finish, DEADLINE_NONE);
+		sleep(LONG_TURN_S);
+	}
+	if (!parser)
+		return;
+	/* what others ask is asked as outside of windows */
+	assert_false(parser_waits(parser));
+	if (turns == 1) {
+		assert_int_equal(deadline_left_ns(parser->deadline), DEADLINE_NONE);
+		symbolizer_finish(in_turn);
+	}
+	assert_in_range(deadline_left_ns(parser->deadline), 1, 60 * NSEC_PER_SEC);
+	if (turns < 2)
+		return;
+	symbolizer_hurry(in_turn, true);
+	assert_false(parser_has_time(parser));
+}
+
 static struct waiting start_waiting(const char *name, unsigned int names_ms)
 {
-	const struct symbolizer_options options = { .with_kernel_addresses = true, .names_ms = names_ms };
+	const struct symbolizer_options options = {
+		.with_kernel_addresses = true, .names_ms = names_ms, .turn = take_turn, .turn_ctx = &turns,
+	};
 	const char *path = fixture_build(name, "", program);
 	struct waiting waiting = {
 		.offset = offset_of(name, "own_work") + 4, .file = file_of(path), .pid = start(path, NULL),
@@ -746,13 +786,67 @@ static void a_hurried_window_takes_the_names_that_are_there(void **state)
 	assert_int_equal(stats_of(&waiting).parser.helper.calls, calls);
 	assert_int_equal(stats_of(&waiting).late, 1);
 	assert_int_equal(stats_of(&waiting).windows_late, 1);
-	/* once the window is on its way there is time for what it lacked */
+	/* once the window is on its way there is time for what it lacked, however long thread C has it */
 	symbolizer_after_window(waiting.symbolizer);
 	assert_true(stats_of(&waiting).parser.helper.calls > calls);
 	calls = stats_of(&waiting).parser.helper.calls;
 	resolve_one(&waiting, 0, true, false);
 	assert_int_equal(stats_of(&waiting).parser.helper.calls, calls);
 	assert_int_equal(stats_of(&waiting).late, 1);
+	end_waiting(&waiting);
+}
+
+/* All that is asked has an end then, and what no window waits for is not asked. */
+static void at_the_end_there_is_a_minute(void **state)
+{
+	struct waiting waiting = start_waiting("last", 0);
+	struct parser *parser = symbolizer_parser(waiting.symbolizer);
+	uint64_t calls = stats_of(&waiting).parser.helper.calls;
+
+	(void)state;
+	assert_int_equal(deadline_left_ns(parser->deadline), DEADLINE_NONE);
+	symbolizer_hurry(waiting.symbolizer, true);
+	resolve_one(&waiting, 0, false, true);
+	symbolizer_hurry(waiting.symbolizer, false);
+	assert_int_equal(deadline_left_ns(parser->deadline), DEADLINE_NONE);
+	symbolizer_finish(waiting.symbolizer);
+	assert_in_range(deadline_left_ns(parser->deadline), 1, 60 * NSEC_PER_SEC);
+	symbolizer_after_window(waiting.symbolizer);
+	assert_int_equal(stats_of(&waiting).parser.helper.calls, calls);
+	assert_in_range(deadline_left_ns(parser->deadline), 1, 60 * NSEC_PER_SEC);
+	/* windows have it as well */
+	resolve_one(&waiting, 0, true, false);
+	assert_in_range(deadline_left_ns(parser->deadline), 1, 60 * NSEC_PER_SEC);
+	end_waiting(&waiting);
+}
+
+/* What nobody announced is looked at with the credit that is there for that, also where names are waited for. */
+static void what_is_new_in_a_window_waits_for_credit(void **state)
+{
+	struct waiting waiting = start_waiting("known", 0);
+	struct parser *parser = symbolizer_parser(waiting.symbolizer);
+	struct location *locations[2];
+	struct window *window;
+	struct mapped_file *file;
+
+	(void)state;
+	fixture_run("cp known unannounced");
+	file = file_of(fixture_path("unannounced"));
+	locations[0] = location_new(waiting.file, waiting.offset, FRAME_NATIVE, false);
+	locations[1] = location_new(file, waiting.offset, FRAME_NATIVE, false);
+	window = new_window(waiting.image, locations, 2);
+	parser_pay(parser, waiting.image->payer);
+	parser_spend(parser, 1);
+	symbolizer_resolve(waiting.symbolizer, window);
+	assert_string_equal(name_of(locations[0]), "own_work");
+	assert_string_equal(name_of(locations[1]), "");
+	assert_true(locations[1]->is_put_off);
+	assert_null(mapped_file_object(file));
+	assert_int_equal(stats_of(&waiting).parser.deferred, 1);
+	free_window(window);
+	location_unref(locations[0]);
+	location_unref(locations[1]);
+	mapped_file_unref(file);
 	end_waiting(&waiting);
 }
 
@@ -770,6 +864,206 @@ static void a_window_does_not_wait_for_names(void **state)
 	/* however late a window comes there is some time for it */
 	resolve_one(&waiting, 3600 * NSEC_PER_SEC, true, false);
 	assert_int_equal(stats_of(&waiting).late, 1);
+	end_waiting(&waiting);
+}
+
+/* What was read of a file without a CPU is what there is for a minute, and for good if nobody reads more. */
+static void a_table_that_lacks_functions_is_read_again(void **state)
+{
+	struct waiting waiting = start_waiting("short", 300);
+	struct entry *entry;
+	uint64_t calls;
+
+	(void)state;
+	resolve_one(&waiting, 0, true, false);
+	entry = mapped_file_object(waiting.file)->symbols;
+	assert_false(entry->symtab->is_late);
+	entry->symtab->is_late = true;
+	entry->symtab->count = 0;
+	calls = stats_of(&waiting).parser.helper.calls;
+	/* thread A makes another Location as long as this one's name may be missing */
+	resolve_one(&waiting, 0, false, false);
+	assert_int_equal(stats_of(&waiting).parser.helper.calls, calls);
+	assert_int_equal(stats_of(&waiting).put_off, 1);
+	entry->read_again_at = 1;
+	kill(parser_of(&waiting), SIGKILL);
+	resolve_one(&waiting, 0, false, false);
+	/* a minute from then; at once for who waits for names, see below */
+	assert_true(entry->read_again_at > clock_monotonic());
+	entry->read_again_at = 1;
+	resolve_one(&waiting, 0, true, false);
+	assert_false(entry->symtab->is_late);
+	end_waiting(&waiting);
+	waiting = start_waiting("short", 0);
+	resolve_one(&waiting, 0, true, false);
+	entry = mapped_file_object(waiting.file)->symbols;
+	entry->symtab->is_late = true;
+	entry->symtab->count = 0;
+	kill(parser_of(&waiting), SIGKILL);
+	resolve_one(&waiting, 0, false, false);
+	resolve_one(&waiting, 0, true, false);
+	end_waiting(&waiting);
+}
+
+/* The name that the table lacked comes with a later window, in a Location that thread A has made for it. */
+static void a_cached_frame_is_named_once_its_table_is_whole(void **state)
+{
+	struct waiting waiting = start_waiting("cached", 300);
+	struct location_cache cache;
+	struct location *location;
+	struct entry *entry;
+	bool is_first;
+
+	(void)state;
+	resolve_one(&waiting, 0, true, false);
+	entry = mapped_file_object(waiting.file)->symbols;
+	entry->symtab->is_late = true;
+	entry->symtab->count = 0;
+	location_cache_init(&cache);
+	for (int i = 0; i < 2; i++) {
+		struct window *window;
+
+		assert_int_equal(location_cache_get(&cache, waiting.file, waiting.offset, FRAME_NATIVE, false, &location,
+						    &is_first), 0);
+		window = new_window(waiting.image, &location, 1);
+		symbolizer_resolve(waiting.symbolizer, window);
+		assert_string_equal(name_of(location), i ? "own_work" : "");
+		free_window(window);
+		location_cache_advance(&cache);
+		entry->read_again_at = 1;
+	}
+	location_cache_free(&cache);
+	end_waiting(&waiting);
+}
+
+/* When an object's symbols were asked for. */
+static uint64_t asked_at(const struct mapped_file *file)
+{
+	return ((const struct entry *)mapped_file_object(file)->symbols)->used;
+}
+
+/* The parser has no CPU for the first file; it is asked for it again when all others have their names. */
+static void a_recording_waits_for_a_parser_without_a_cpu(void **state)
+{
+	enum { COUNT = 3 };
+	struct location *locations[COUNT];
+	struct mapped_file *mapped[COUNT];
+	struct symbolizer_stats stats;
+	struct waiting waiting;
+	struct window *window;
+	uint64_t asked[COUNT];
+	int first = 0;
+
+	(void)state;
+	starve_confine();
+	waiting = start_waiting("starved", 0);
+	/* its function is behind many others: a part of the table lacks it */
+	fixture_run("(cat starved.c; seq 200000 | sed 's/.*/__asm__(\"f&: .long 0; .type f&, STT_FUNC; .size f&, 4\");/') >crowded.c && "
+		    "${CC:-gcc} -o crowded crowded.c");
+	waiting.offset = offset_of("crowded", "own_work") + 4;
+	for (int i = 0; i < COUNT; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "starved%d", i);
+		fixture_run("cp crowded %s", name);
+		mapped[i] = file_of(fixture_path(name));
+		symbolizer_see_file(waiting.symbolizer, waiting.image, mapped[i]);
+		locations[i] = location_new(mapped[i], waiting.offset, FRAME_NATIVE, false);
+	}
+	mapped_file_object(mapped[first])->late_since = 1;
+	window = new_window(waiting.image, locations, COUNT);
+	starve_begin(parser_of(&waiting));
+	symbolizer_resolve(waiting.symbolizer, window);
+	starve_end();
+	for (int i = 0; i < COUNT; i++) {
+		asked[i] = asked_at(mapped[i]);
+		assert_string_equal(name_of(locations[i]), "own_work");
+		assert_false(locations[i]->is_put_off);
+	}
+	stats = stats_of(&waiting);
+	assert_true(parser_starved(symbolizer_parser(waiting.symbolizer)) > 0);
+	assert_int_equal(stats.parser.set_apart, 0);
+	assert_int_equal(stats.put_off, 0);
+	/* by chance it has some of them in its time */
+	for (int i = 1; i < COUNT && stats.parser.helper.starved; i++)
+		assert_true(asked[i] < asked[first]);
+	free_window(window);
+	for (int i = 0; i < COUNT; i++) {
+		location_unref(locations[i]);
+		mapped_file_unref(mapped[i]);
+	}
+	end_waiting(&waiting);
+}
+
+
+/* Neither the file after that is asked for, nor have others another turn. */
+static void a_hurry_reaches_what_others_ask(void **state)
+{
+	enum { COUNT = 5 };
+	struct waiting waiting = start_waiting("turns", 0);
+	struct location *locations[COUNT];
+	struct mapped_file *mapped[COUNT];
+	struct window *window;
+	unsigned int named = 0;
+
+	(void)state;
+	for (int i = 0; i < COUNT; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "turns%d", i);
+		fixture_run("cp turns %s", name);
+		mapped[i] = file_of(fixture_path(name));
+		symbolizer_see_file(waiting.symbolizer, waiting.image, mapped[i]);
+		locations[i] = location_new(mapped[i], waiting.offset, FRAME_NATIVE, false);
+	}
+	in_turn = waiting.symbolizer;
+	turns = 0;
+	window = new_window(waiting.image, locations, COUNT);
+	symbolizer_resolve(waiting.symbolizer, window);
+	in_turn = NULL;
+	symbolizer_hurry(waiting.symbolizer, false);
+	for (int i = 0; i < COUNT; i++)
+		named += name_of(locations[i])[0] != '\0';
+	assert_int_equal(named, 2);
+	assert_int_equal(turns, 2);
+	assert_int_equal(stats_of(&waiting).put_off, COUNT - 2);
+	free_window(window);
+	for (int i = 0; i < COUNT; i++) {
+		location_unref(locations[i]);
+		mapped_file_unref(mapped[i]);
+	}
+	end_waiting(&waiting);
+}
+
+/* What others ask has time of its own: the second file has all that the window had. */
+static void a_turn_takes_no_time_from_names(void **state)
+{
+	struct waiting waiting = start_waiting("lent", 0);
+	struct location *locations[2];
+	struct mapped_file *mapped[2];
+	struct window *window;
+
+	(void)state;
+	fixture_run("cp lent other_lent");
+	for (int i = 0; i < 2; i++) {
+		mapped[i] = file_of(fixture_path(i ? "other_lent" : "lent"));
+		symbolizer_see_file(waiting.symbolizer, waiting.image, mapped[i]);
+		locations[i] = location_new(mapped[i], waiting.offset, FRAME_NATIVE, false);
+	}
+	finish = (struct deadline *)(uintptr_t)symbolizer_parser(waiting.symbolizer)->deadline;
+	deadline_set(finish, clock_monotonic() + LEFT_S * NSEC_PER_SEC);
+	turns = 0;
+	window = new_window(waiting.image, locations, 2);
+	symbolizer_resolve(waiting.symbolizer, window);
+	finish = NULL;
+	assert_int_equal(turns, 1);
+	for (int i = 0; i < 2; i++)
+		assert_string_equal(name_of(locations[i]), "own_work");
+	free_window(window);
+	for (int i = 0; i < 2; i++) {
+		location_unref(locations[i]);
+		mapped_file_unref(mapped[i]);
+	}
 	end_waiting(&waiting);
 }
 
@@ -797,10 +1091,13 @@ static void what_came_too_late_is_the_first_of_the_next_window(void **state)
 		if (mapped_file_object(mapped[i]) > mapped_file_object(mapped[last]))
 			last = i;
 	}
+	/* others have a turn between two files */
+	turns = 0;
 	mapped_file_object(mapped[last])->late_since = 1;
 	kill(parser_of(&waiting), SIGKILL);
 	window = new_window(waiting.image, locations, COUNT);
 	symbolizer_resolve(waiting.symbolizer, window);
+	assert_int_equal(turns, COUNT - 1);
 	/* the first question is the one that a dead parser does not answer */
 	symbolizer_stats(waiting.symbolizer, &stats);
 	assert_int_equal(stats.put_off, 1);
@@ -813,12 +1110,6 @@ static void what_came_too_late_is_the_first_of_the_next_window(void **state)
 		mapped_file_unref(mapped[i]);
 	}
 	end_waiting(&waiting);
-}
-
-/* When an object's symbols were asked for. */
-static uint64_t asked_at(const struct mapped_file *file)
-{
-	return ((const struct entry *)mapped_file_object(file)->symbols)->used;
 }
 
 /*
@@ -1070,6 +1361,7 @@ static void expect_with_mini(const char *name, const char *pack, const char *fun
 {
 	struct parser_stats before, after;
 	struct location *location;
+	struct entry *entry;
 	struct symbolizer *symbolizer = new_symbolizer();
 	const char *path = build_with_mini(name, pack);
 	struct mapped_file *file = file_of(path);
@@ -1082,13 +1374,25 @@ static void expect_with_mini(const char *name, const char *pack, const char *fun
 	expect(symbolizer, image, file, offset_of("whole", "own_work") + 4, function, &location);
 	expect_source(symbolizer, SOURCE_MINI, function[0] != '\0');
 	assert_false(location->is_put_off);
-	assert_int_equal(((const struct entry *)location->object->symbols)->mini_error, error);
+	entry = location->object->symbols;
+	assert_int_equal(entry->mini_error, error);
 	location_unref(location);
 	parser_stats(symbolizer_parser(symbolizer), &before);
 	expect(symbolizer, image, file, offset_of("whole", "own_work") + 4, function, NULL);
 	parser_stats(symbolizer_parser(symbolizer), &after);
 	assert_int_equal(after.helper.calls, before.helper.calls);
 	assert_int_equal(after.helper.starts, 1);
+	/* a part of it is read again as a part of the file's own functions is */
+	if (function[0]) {
+		entry->mini->is_late = true;
+		entry->mini->count = 0;
+		entry->mini_again_at = UINT64_MAX;
+		expect(symbolizer, image, file, offset_of("whole", "own_work") + 4, "", &location);
+		assert_true(location->is_put_off);
+		location_unref(location);
+		entry->mini_again_at = 1;
+		expect(symbolizer, image, file, offset_of("whole", "own_work") + 4, function, NULL);
+	}
 	image_unref(image);
 	mapped_file_unref(file);
 	symbolizer_free(symbolizer);
@@ -1763,6 +2067,13 @@ int main(void)
 		cmocka_unit_test(sections_too_large_together_are_given_up),
 		cmocka_unit_test(a_hurried_window_takes_the_names_that_are_there),
 		cmocka_unit_test(a_window_does_not_wait_for_names),
+		cmocka_unit_test(at_the_end_there_is_a_minute),
+		cmocka_unit_test(what_is_new_in_a_window_waits_for_credit),
+		cmocka_unit_test(a_table_that_lacks_functions_is_read_again),
+		cmocka_unit_test(a_cached_frame_is_named_once_its_table_is_whole),
+		cmocka_unit_test(a_recording_waits_for_a_parser_without_a_cpu),
+		cmocka_unit_test(a_hurry_reaches_what_others_ask),
+		cmocka_unit_test(a_turn_takes_no_time_from_names),
 		cmocka_unit_test(what_came_too_late_is_the_first_of_the_next_window),
 		cmocka_unit_test(who_took_the_least_time_comes_first),
 		cmocka_unit_test(what_is_taken_counts_at_once),

@@ -437,6 +437,27 @@ static void what_has_no_frame_entry_is_known_by_its_place(void **state)
 	expect_ranges(ENTRY(".byte 0x90", ""), other, ARRAY_SIZE(other));
 }
 
+/* What comes behind the deadline is not read, and the table says so. */
+static void a_deadline_that_is_over_is_told(void **state)
+{
+	struct symtab *symtab;
+	struct elf elf;
+
+	(void)state;
+	assert_int_equal(elf_open(&elf, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), (uint64_t)1 << 40, 0), 0);
+	assert_int_equal(symtab_read(&elf, NULL, 0, NULL, &symtab), 0);
+	assert_true(symtab->count > 0);
+	assert_false(symtab->is_late);
+	symtab_free(symtab);
+	elf.deadline = 1;
+	assert_int_equal(symtab_read(&elf, NULL, 0, NULL, &symtab), 0);
+	assert_int_equal(symtab->count, 0);
+	assert_true(symtab->is_late);
+	symtab_free(symtab);
+	close(elf.fd);
+	elf_close(&elf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -444,6 +465,7 @@ int main(void)
 		cmocka_unit_test(exported_names_come_before_ranges),
 		cmocka_unit_test(ranges_can_bring_names),
 		cmocka_unit_test(what_has_no_frame_entry_is_known_by_its_place),
+		cmocka_unit_test(a_deadline_that_is_over_is_told),
 		cmocka_unit_test(functions_have_their_names),
 		cmocka_unit_test(sizes_decide_between_neighbours),
 		cmocka_unit_test(the_best_alias_is_chosen),

@@ -823,6 +823,46 @@ static void test_windows_leave_turns_to_others(void **state _unused_)
 	message_free(gone);
 }
 
+static void request_kernel(struct queue *queue)
+{
+	assert_int_equal(message_send(queue, message_new(MESSAGE_KERNEL), 0, QUEUE_URGENT, 0), 0);
+}
+
+/* Names have as long as the others had, a turn at least; and looking at all of /proc is not begun. */
+static void test_turns_in_a_window_leave_time_for_names(void **state _unused_)
+{
+	struct pipeline other = { .symbolizer = pipeline.symbolizer, .results = pipeline.results };
+	struct message *scan = message_new(MESSAGE_SCAN);
+	size_t first, held, later, last;
+	uint64_t next, end;
+
+	assert_int_equal(queue_new(POOL_QUEUES, QUEUE_BYTES, &other.requests), 0);
+	do {
+		other.turn_at = 0;
+		request_kernel(other.requests);
+		names_turn(&other, 1, 3);
+		first = queue_bytes(other.requests);
+		request_kernel(other.requests);
+		next = other.turn_at;
+		names_turn(&other, 2, 3);
+		end = clock_monotonic();
+		held = queue_bytes(other.requests);
+		while (clock_monotonic() < other.turn_at)
+			usleep(1000);
+		names_turn(&other, 2, 3);
+		later = queue_bytes(other.requests);
+	} while (next && end >= next);
+	other.turn_at = 0;
+	assert_int_equal(message_send(other.requests, scan, 0, QUEUE_URGENT, 0), 0);
+	names_turn(&other, 2, 3);
+	last = queue_bytes(other.requests);
+	queue_free(other.requests, message_drop);
+	drain_finish(pipeline.drain);
+	join_all();
+	assert_true(held > 0 && !first && !later && !last);
+	assert_true(other.owes_scan);
+}
+
 struct seen_waiting {
 	bool is_at_work;	/* thread A */
 	bool is_taken;		/* what it had announced */
@@ -905,6 +945,7 @@ int main(void)
 		TEST(test_the_drain_never_waits_for_names),
 		TEST(test_short_memory_ends_the_wait_for_names),
 		cmocka_unit_test_setup_teardown(test_windows_leave_turns_to_others, setup_narrow, teardown),
+		TEST(test_turns_in_a_window_leave_time_for_names),
 		TEST(test_waiting_for_memory_is_no_work),
 		TEST(test_a_failing_journal_begins_anew),
 	};
