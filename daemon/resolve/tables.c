@@ -112,6 +112,12 @@ static bool has_credit(struct tables *tables)
 	return fair_may(&tables->credit, tables->payer, tables->ops.now());
 }
 
+/* Else questions are not asked, whatever they are. */
+static bool has_time(const struct tables *tables)
+{
+	return !tables->ops.parser || parser_has_time(tables->ops.parser);
+}
+
 void tables_pay(struct tables *tables, uint32_t payer)
 {
 	tables->payer = payer;
@@ -506,6 +512,7 @@ static void see_failed(struct tables *tables, struct entry *entry, const struct 
 			     error == -ETIME ? "compiling took too long" :
 			     error == -EFBIG ? "the table is too large" :
 			     error == -ENOMEM ? "compiling took too much memory" :
+			     error == -EAGAIN ? "the parser or the opener cannot be started, or this host is so busy that it has no CPU" :
 			     error == -ENOBUFS ? "no room for the table, see pool tables" : strerror(-error);
 
 	log_debug("%s: no unwind table: %s", object->path, strerror(-error));
@@ -533,12 +540,14 @@ static void make(struct tables *tables, struct object *object, uint32_t tgid, st
 
 	entry->retry_at = 0;
 	entry->is_unpaid = !has_credit(tables);
+	r = entry->is_unpaid ? -EDQUOT : compile(tables, object, tgid, &compiled);
+	/* nobody has time for it just now: that says nothing of the file */
+	entry->is_unpaid |= r == -ETIME && !has_time(tables);
 	if (entry->is_unpaid) {
 		tables->stats.deferred++;
 		retry_later(tables, entry);
 		return;
 	}
-	r = compile(tables, object, tgid, &compiled);
 	if (r < 0) {
 		see_failed(tables, entry, object, r);
 		/* a file that is out of reach now may be in another process' */

@@ -547,6 +547,23 @@ static void test_what_may_pass_is_tried_again(void **state _unused_)
 	assert_true(session.ranges[0].table_id != 0);
 }
 
+/* That nobody had time just then says nothing of the file. */
+static void test_a_hurry_refuses_no_file(void **state _unused_)
+{
+	struct parser *parser = symbolizer_parser(symbolizer);
+	uint64_t vaddr;
+
+	map(program("hurried", ""), BASE, &vaddr);
+	parser_until(parser, &(struct deadline){ .at = DEADLINE_NONE, .is_over = true });
+	assert_int_equal(load(), 0);
+	parser_until(parser, NULL);
+	assert_int_equal(session.ranges[0].table_id, 0);
+	assert_int_equal(stats().tables.deferred, 1);
+	assert_int_equal(stats().tables.failed + stats().tables.refused_files, 0);
+	assert_int_equal(load(), 0);
+	assert_true(session.ranges[0].table_id != 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -565,6 +582,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_table_that_passes_stays_within_the_pool, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_what_may_pass_is_tried_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_hurry_refuses_no_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_whose_list_it_is, setup, teardown),
 	};
 
