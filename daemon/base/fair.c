@@ -42,11 +42,12 @@ bool fair_may(struct fair *fair, uint32_t who, uint64_t now)
 	return fair_spent(fair, who, now) < credit_left(&fair->credit, now);
 }
 
-void fair_spend(struct fair *fair, uint32_t who, uint64_t began, uint64_t now)
+void fair_spend(struct fair *fair, uint32_t who, uint64_t began, uint64_t now, uint64_t starved)
 {
+	const uint64_t spent = now - began - min_of(starved, (now - began) / 2);
 	const struct slots slots = slots_of(fair, who, now);
 
-	credit_spend(&fair->credit, began, now);
-	*slots.first += now - began;
-	*slots.second += now - began;
+	credit_spend(&fair->credit, now - spent, now);
+	*slots.first += spent;
+	*slots.second += spent;
 }

@@ -23,7 +23,10 @@ void fair_init(struct fair *fair, uint64_t limit, unsigned int part, uint64_t no
 bool fair_may(struct fair *fair, uint32_t who, uint64_t now);
 /* What it took in this window. */
 uint64_t fair_spent(struct fair *fair, uint32_t who, uint64_t now);
-/* From @began to @now it caused some. */
-void fair_spend(struct fair *fair, uint32_t who, uint64_t began, uint64_t now);
+/*
+ * From @began to @now it caused some, and @starved ns of that nobody had a CPU for it: that is not its doing. Half of the
+ * time it pays for in any case, for others wait for all of it, and who wants to can keep CPUs busy.
+ */
+void fair_spend(struct fair *fair, uint32_t who, uint64_t began, uint64_t now, uint64_t starved);
 
 #endif /* STACKTAP_BASE_FAIR_H */

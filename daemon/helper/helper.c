@@ -198,7 +198,7 @@ static int await_answer(struct helper *helper, struct helper_call *call, int *re
 	const uint64_t began = clock_monotonic(), deadline = began + call->timeout_ms * NSEC_PER_MSEC;
 	const uint64_t prompt = min_of(began + PROMPT_MS * NSEC_PER_MSEC, deadline);
 	struct cpu_wait wait = { 0 };
-	uint64_t now = began, left_ms;
+	uint64_t now = began, left_ms, took;
 	unsigned int rest;
 	bool is_slow = false;
 	int r;
@@ -224,7 +224,9 @@ static int await_answer(struct helper *helper, struct helper_call *call, int *re
 		}
 	}
 	rest = is_slow ? cpu_wait_rest(&wait, helper->pid) : CPU_WAIT_PERCENT;
-	call->ret_ns = (clock_monotonic() - began) / CPU_WAIT_PERCENT * rest;
+	took = clock_monotonic() - began;
+	call->ret_ns = took / CPU_WAIT_PERCENT * rest;
+	call->ret_starved_ns = took / CPU_WAIT_PERCENT * (CPU_WAIT_PERCENT - rest);
 	*ret_rest = !r || r == -ETIMEDOUT ? rest : CPU_WAIT_PERCENT;
 	if (r < 0 && call->ret_fd >= 0) {
 		close(call->ret_fd);
@@ -341,6 +343,7 @@ int helper_call(struct helper *helper, struct helper_call *call)
 	call->ret_fd = -1;
 	call->ret_bytes = 0;
 	call->ret_ns = 0;
+	call->ret_starved_ns = 0;
 	call->ret_blame = 0;
 	call->ret_is_starved = false;
 	if (call->request_bytes > HELPER_BYTES_MAX)

@@ -88,9 +88,19 @@ static struct fair *account_of(struct parser *parser)
 	return parser->is_waiting ? &parser->waited : &parser->credit;
 }
 
-void parser_spend(struct parser *parser, uint64_t began)
+uint64_t parser_starved_ns(const struct parser *parser)
 {
-	fair_spend(account_of(parser), parser->payer, began, clock_monotonic());
+	return parser->starved_ns;
+}
+
+struct parser_work parser_begin(const struct parser *parser)
+{
+	return (struct parser_work){ .began = clock_monotonic(), .starved = parser->starved_ns };
+}
+
+void parser_spend(struct parser *parser, const struct parser_work *work)
+{
+	fair_spend(account_of(parser), parser->payer, work->began, clock_monotonic(), parser->starved_ns - work->starved);
 }
 
 void parser_pay(struct parser *parser, uint32_t payer)
@@ -133,17 +143,17 @@ static uint32_t least_ms_of(const struct helper_call *call)
 int parser_ask_for_names(struct parser *parser, const struct object *object, struct helper_call *call)
 {
 	unsigned int tries = tries_of(parser, call);
-	uint64_t began;
+	struct parser_work work;
 	int r;
 
 	do {
-		began = clock_monotonic();
-		r = parser_may_ask(parser, began, least_ms_of(call));
+		work = parser_begin(parser);
+		r = parser_may_ask(parser, work.began, least_ms_of(call));
 		if (r < 0)
 			return r;
 		r = parser_ask(parser, object, call);
 		if (!parser->is_paid)
-			parser_spend(parser, began);
+			parser_spend(parser, &work);
 	} while (parser_may_try_again(parser, r, &tries));
 	return r;
 }
@@ -242,16 +252,16 @@ int parser_sum(struct parser *parser, const struct object *object, int fd, struc
 		.request = &question, .request_bytes = sizeof(question),
 		.answer = &answer, .answer_bytes = sizeof(answer),
 	};
-	const uint64_t began = clock_monotonic();
+	const struct parser_work work = parser_begin(parser);
 	int r;
 
 	if (sum->at >= object->size)
 		return 0;
-	r = parser_may_ask(parser, began, PARSER_SUM_MS);
+	r = parser_may_ask(parser, work.began, PARSER_SUM_MS);
 	if (r < 0)
 		return r;
 	r = parser_ask(parser, object, &call);
-	parser_spend(parser, began);
+	parser_spend(parser, &work);
 	if (r < 0)
 		return r;
 	/* what does not go on would be asked for ever */
@@ -429,16 +439,16 @@ int parser_demangle(struct parser *parser, const char *mangled, char ret_name[st
 int parser_demangle_now(struct parser *parser, const char *mangled,
 			char ret_name[static DEMANGLE_MAX])
 {
-	const uint64_t began = clock_monotonic();
+	const struct parser_work work = parser_begin(parser);
 	int r;
 
 	if (!demangle_may(mangled))
 		return -ENODATA;
-	r = parser_may_ask(parser, began, PARSER_SHORT_MS);
+	r = parser_may_ask(parser, work.began, PARSER_SHORT_MS);
 	if (r < 0)
 		return r;
 	r = parser_demangle(parser, mangled, ret_name);
-	parser_spend(parser, began);
+	parser_spend(parser, &work);
 	return r;
 }
 

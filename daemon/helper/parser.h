@@ -6,7 +6,7 @@
  * A file that the parser dies of, or hangs in, PARSER_DEATHS_MAX times is set apart: it is not asked about
  * again, -ENOTRECOVERABLE. Facts and names take at most a quarter of the time in the long run, and 30
  * seconds in one go; beyond that they are put off, -EDQUOT. So they are for who took as much as is left for all
- * others (base/fair.h). While somebody waits for them he is refused none of the time: parser_wait().
+ * others (base/fair.h). Time in which the parser waited for a CPU counts half at most. While somebody waits for them he is refused none of the time: parser_wait().
  */
 #ifndef STACKTAP_HELPER_PARSER_H
 #define STACKTAP_HELPER_PARSER_H
@@ -56,8 +56,17 @@ bool parser_waits(const struct parser *parser);
 /* What a question for a table of functions has. */
 uint32_t parser_read_ms(const struct parser *parser);
 
-/* Questions so far that the parser had hardly a CPU for. */
+/* Questions so far that the parser had hardly a CPU for, and ns that it has waited for one in all. */
 uint64_t parser_starved(const struct parser *parser);
+uint64_t parser_starved_ns(const struct parser *parser);
+
+/* What is paid for once it is over. */
+struct parser_work {
+	uint64_t began;		/* CLOCK_MONOTONIC ns */
+	uint64_t starved;	/* parser_starved_ns() by then */
+};
+
+struct parser_work parser_begin(const struct parser *parser);
 /*
  * For who waits: the last question came to @error for want of a CPU, and some of *@tries, PARSER_TRIES at first, and of
  * the time are left.
@@ -187,8 +196,8 @@ int parser_give_dwo(struct parser *parser, const struct object *object, uint32_t
  * For who does not wait for it: what is asked about lines between these two is a part of the time for names. -EDQUOT, -ETIME:
  * there is none.
  */
-int parser_begin_lines(struct parser *parser, uint64_t *ret_began);
-void parser_end_lines(struct parser *parser, uint64_t began);
+int parser_begin_lines(struct parser *parser, struct parser_work *ret_work);
+void parser_end_lines(struct parser *parser, const struct parser_work *work);
 
 /*
  * As disassemble(), for whoever waits for it; disassembly_free() it. A program without a disassembler says

@@ -9,6 +9,7 @@ int parser_call(struct parser *parser, struct helper_call *call)
 	r = helper_call(parser->helper, call);
 	parser->is_starved = call->ret_is_starved;
 	parser->starved += parser->is_starved;
+	parser->starved_ns += call->ret_starved_ns;
 	return r;
 }
 

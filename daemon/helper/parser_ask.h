@@ -16,6 +16,8 @@ enum {
 	GRACE_MS = 1000,	/* beyond the parser's own limit */
 };
 
+struct parser_work;
+
 struct parser {
 	struct helper *helper;
 	struct fair credit;	/* for facts and symbols; tables have their own, see resolve/tables.h */
@@ -27,6 +29,7 @@ struct parser {
 	bool is_waiting;	/* who asks, see parser_wait() */
 	bool is_starved;	/* the parser had hardly a CPU for the last question */
 	uint64_t starved;	/* such questions */
+	uint64_t starved_ns;	/* that it waited for a CPU, in all */
 	uint64_t deferred;
 	struct suspects suspects;
 };
@@ -46,8 +49,8 @@ int parser_ask_for_names(struct parser *parser, const struct object *object, str
 /* Is there time for names, for who pays? -EDQUOT, and counted: not for this one; -ETIME: less than @least_ms is left. */
 int parser_may_ask(struct parser *parser, uint64_t now, uint32_t least_ms);
 
-/* From @began until now who pays took some of the time for names. */
-void parser_spend(struct parser *parser, uint64_t began);
+/* Since @work was begun, by parser_begin(), who pays took some of the time for names. */
+void parser_spend(struct parser *parser, const struct parser_work *work);
 
 /* How long a parser that is being started is waited for. */
 static inline uint32_t parser_start_ms(const struct parser *parser)

@@ -191,20 +191,20 @@ int parser_lines(struct parser *parser, const struct object *object, const uint6
 	return r;
 }
 
-int parser_begin_lines(struct parser *parser, uint64_t *ret_began)
+int parser_begin_lines(struct parser *parser, struct parser_work *ret_work)
 {
 	int r;
 
-	*ret_began = clock_monotonic();
-	r = parser_may_ask(parser, *ret_began, PARSER_READ_MS);
+	*ret_work = parser_begin(parser);
+	r = parser_may_ask(parser, ret_work->began, PARSER_READ_MS);
 	parser->is_paid = !r;
 	return r;
 }
 
-void parser_end_lines(struct parser *parser, uint64_t began)
+void parser_end_lines(struct parser *parser, const struct parser_work *work)
 {
 	parser->is_paid = false;
-	parser_spend(parser, began);
+	parser_spend(parser, work);
 }
 
 /* Without a gap, inside of what was asked for, and texts end inside what there is of strings. */

@@ -360,7 +360,7 @@ void indices_put(struct indices *indices, const struct object *object, uint32_t 
 		indices->stats.dropped++;
 	pthread_mutex_unlock(&indices->lock);
 	if (has_room)
-		fair_spend(&indices->credit, payer, now - size, now);
+		fair_spend(&indices->credit, payer, now - size, now, 0);
 }
 
 void indices_stats(struct indices *indices, struct indices_stats *ret_stats)

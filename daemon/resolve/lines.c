@@ -252,7 +252,8 @@ static int ask(struct parser *parser, struct names *names, const struct lines_so
 		.of = { .parts = source->parts, .program = source->program, .object = source->object, .known = source->known },
 	};
 	struct lines_answer *answer;
-	uint64_t *addresses, began;
+	struct parser_work work;
+	uint64_t *addresses;
 	int r = -ENOMEM;
 
 	if (source->deadline < clock_monotonic() + LEAST_MS * NSEC_PER_MSEC)
@@ -264,7 +265,7 @@ static int ask(struct parser *parser, struct names *names, const struct lines_so
 	if (answer && addresses) {
 		for (uint32_t i = 0; i < *count; i++)
 			addresses[i] = wanted[i].address;
-		r = parser_begin_lines(parser, &began);
+		r = parser_begin_lines(parser, &work);
 		if (!r) {
 			r = look_up(&question, addresses, count, answer, stats);
 			/* without its package it has lines, but for inlined functions */
@@ -274,7 +275,7 @@ static int ask(struct parser *parser, struct names *names, const struct lines_so
 			}
 			if (!r)
 				save_index(&question);
-			parser_end_lines(parser, began);
+			parser_end_lines(parser, &work);
 		}
 	}
 	if (r == 0) {

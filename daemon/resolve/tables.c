@@ -393,17 +393,23 @@ static int charge_passing(struct tables *tables, size_t bytes)
 	return 0;
 }
 
+static uint64_t starved_ns(const struct tables *tables)
+{
+	return tables->ops.parser ? parser_starved_ns(tables->ops.parser) : 0;
+}
+
 static int compile(struct tables *tables, struct object *object, uint32_t tgid,
 		   struct compiled *ret_compiled)
 {
-	uint64_t began = tables->ops.now(), now;
+	const uint64_t began = tables->ops.now(), starved = starved_ns(tables);
 	struct unwind_table table;
+	uint64_t now;
 	int r;
 
 	r = compiled_make(&tables->ops, object, tgid, ret_compiled);
 	now = tables->ops.now();
 	tables->stats.compile_ns += now - began;
-	fair_spend(&tables->credit, tables->payer, began, now);
+	fair_spend(&tables->credit, tables->payer, began, now, starved_ns(tables) - starved);
 	if (r < 0)
 		return r;
 	r = charge_passing(tables, ret_compiled->bytes);

@@ -6,10 +6,10 @@
  * stacks that we walk ourselves.
  *
  * What cannot be compiled is remembered as well, and what was dropped is left alone for a while.
- * Compiling takes at most a quarter of the time in the long run, and 30 seconds in one go. The
- * number of entries is bounded, the least recently named goes first; when the module has no room the
- * tables that no walk has hit for longest go. The parser compiles; what it hands over is charged to
- * POOL_TABLES until the module has it.
+ * Compiling takes at most a quarter of the time in the long run, and 30 seconds in one go, not counting
+ * time in which the parser waits for a CPU, up to half of it. The number of entries is bounded, the least
+ * recently named goes first; when the module has no room the tables that no walk has hit for longest go.
+ * The parser compiles; what it hands over is charged to POOL_TABLES until the module has it.
  */
 #ifndef STACKTAP_RESOLVE_TABLES_H
 #define STACKTAP_RESOLVE_TABLES_H

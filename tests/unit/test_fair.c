@@ -29,7 +29,7 @@ static bool work(uint32_t who)
 	if (!fair_may(&fair, who, now))
 		return false;
 	now += STEP_MS * NSEC_PER_MSEC;
-	fair_spend(&fair, who, began, now);
+	fair_spend(&fair, who, began, now, 0);
 	return true;
 }
 
@@ -44,6 +44,28 @@ static uint64_t gorge(uint32_t who, uint64_t until)
 		else
 			now += STEP_MS * NSEC_PER_MSEC;
 	return taken;
+}
+
+/* Works for so long, and has no CPU for a part of that. */
+static void spend(unsigned int ms, unsigned int starved_ms)
+{
+	const uint64_t began = now;
+
+	now += ms * NSEC_PER_MSEC;
+	fair_spend(&fair, MODEST, began, now, starved_ms * NSEC_PER_MSEC);
+}
+
+/* But for half of the time: others wait for all of it. */
+static void time_without_a_cpu_is_not_paid_for(void **state _unused_)
+{
+	spend(4000, 1000);
+	assert_int_equal(fair_spent(&fair, MODEST, now), 3 * NSEC_PER_SEC);
+	spend(4000, 3000);
+	assert_int_equal(fair_spent(&fair, MODEST, now), 5 * NSEC_PER_SEC);
+	assert_int_equal(credit_left(&fair.credit, now), (LIMIT_S - 5) * NSEC_PER_SEC);
+	/* clocks may differ */
+	spend(4000, 5000);
+	assert_int_equal(fair_spent(&fair, MODEST, now), 7 * NSEC_PER_SEC);
 }
 
 static void one_takes_half_at_first_and_others_the_rest(void **state _unused_)
@@ -96,6 +118,7 @@ static void many_share_it(void **state _unused_)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(time_without_a_cpu_is_not_paid_for, setup),
 		cmocka_unit_test_setup(one_takes_half_at_first_and_others_the_rest, setup),
 		cmocka_unit_test_setup(the_hungry_never_take_what_is_left, setup),
 		cmocka_unit_test_setup(many_share_it, setup),

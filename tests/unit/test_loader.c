@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "helper/parser_ask.h"
 #include "resolve/symbolizer.h"
 #include "resolve/loader.h"
 
@@ -32,6 +33,7 @@ static struct held {
 
 static struct session {
 	uint64_t next_id, limit, now;
+	uint64_t starved_ns;	/* of open_ns nobody has a CPU */
 	uint64_t open_ns;	/* that opening a file takes */
 	unsigned int loads, drops, sets, images;
 	int set_error, image_error, open_error;
@@ -132,6 +134,7 @@ static int request(void *ctx _unused_, unsigned long number, void *argument)
 static int open_object(void *ctx _unused_, struct object *object, uint32_t tgid, int *ret_fd)
 {
 	session.now += session.open_ns;
+	symbolizer_parser(symbolizer)->starved_ns += session.starved_ns;
 	if (session.open_error)
 		return session.open_error;
 	return symbolizer_open(symbolizer, object, tgid, ret_fd);
@@ -457,6 +460,27 @@ static void test_compiling_takes_part_of_the_time(void **state _unused_)
 	assert_int_equal(stats().tables.deferred, 1);
 }
 
+/* Of fifteen seconds that one may take; half of the time is paid for however long nobody had a CPU. */
+static void test_waiting_for_a_cpu_is_not_paid_for(void **state _unused_)
+{
+	static const char *const names[] = { "first", "second", "third" };
+	uint64_t vaddr;
+
+	session.open_ns = 20 * NSEC_PER_SEC;
+	session.starved_ns = 19 * NSEC_PER_SEC;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char flags[16];
+
+		snprintf(flags, sizeof(flags), "-DOTHER=%zu", i);
+		map(program(names[i], flags), BASE + i * 0x10000000, &vaddr);
+	}
+	assert_int_equal(load(), 0);
+	assert_true(session.ranges[0].table_id != 0);
+	assert_true(session.ranges[1].table_id != 0);
+	assert_int_equal(session.ranges[2].table_id, 0);
+	assert_int_equal(stats().tables.deferred, 1);
+}
+
 /*
  * Who has many slow files: what it may not take any more, others may, of the same file as well. A child of it is not
  * another one.
@@ -577,6 +601,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_compiling_takes_part_of_the_time, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_waiting_for_a_cpu_is_not_paid_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_payer_leaves_time_for_others, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_a_table_that_passes_stays_within_the_pool, setup,

@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -771,10 +772,47 @@ static struct object *open_crowd(int *ret_fd)
 	return open_object(fixture_path("crowd"), ret_fd);
 }
 
+struct paying {
+	int64_t spent;		/* ns: what questions took of the credit, */
+	uint64_t took;		/* and of the time */
+};
+
+/* Nothing is added to the credit meanwhile. */
+static struct paying pay(void)
+{
+	parser->credit.credit.part = UINT_MAX;
+	return (struct paying){ .spent = parser->credit.credit.left, .took = clock_monotonic() };
+}
+
+static void pay_end(struct paying *paying)
+{
+	paying->spent -= parser->credit.credit.left;
+	paying->took = clock_monotonic() - paying->took;
+}
+
+/* Asleep, or stopped, is not without a CPU: files can be made to take long in many ways. */
+static void what_waits_for_no_cpu_is_paid_in_full(void **state)
+{
+	struct paying paying;
+	struct object *object;
+	int fd;
+
+	(void)state;
+	object = open_object("/proc/self/exe", &fd);
+	kill(pid(), SIGSTOP);
+	paying = pay();
+	assert_int_equal(parser_is_same(parser, object, fd), -ETIMEDOUT);
+	pay_end(&paying);
+	assert_in_range(paying.spent, (PARSER_READ_MS + GRACE_MS) * NSEC_PER_MSEC, paying.took);
+	close(fd);
+	object_unref(object);
+}
+
 /* What the parser is asked in this time while it has no CPU comes to; 0: it had one each time. */
 static int ask_without_a_cpu(const struct object *object, int fd, unsigned int timeout_ms, bool is_waiting,
 			     uint64_t *ret_calls)
 {
+	struct paying paying;
 	const struct parse_table table = {
 		.file = { .size = object->size, .limit_ms = COMPILE_MS }, .memory_limit = PARSER_TABLE_BYTES,
 	};
@@ -793,12 +831,17 @@ static int ask_without_a_cpu(const struct object *object, int fd, unsigned int t
 	starve_begin(pid());
 	for (int i = 0; i < 20 && !r && !helper().starved; i++) {
 		*ret_calls = helper().calls;
+		paying = pay();
 		r = parser_ask_for_names(parser, object, &call);
+		pay_end(&paying);
 		if (!r)
 			close(call.ret_fd);
 		*ret_calls = helper().calls - *ret_calls;
 	}
 	starve_end();
+	/* it had less than half of the time */
+	if (r && !is_waiting)
+		assert_in_range(paying.spent, timeout_ms * NSEC_PER_MSEC / 2, paying.took / 2 + 1);
 	return r;
 }
 
@@ -852,6 +895,8 @@ static void who_waits_asks_again(void **state)
 	object_unref(object);
 }
 
+static const struct parser_work long_ago;
+
 /* Who waits is refused none of the time and takes nothing from what others have. */
 static void who_waits_takes_nothing_from_others(void **state)
 {
@@ -860,12 +905,12 @@ static void who_waits_takes_nothing_from_others(void **state)
 	(void)state;
 	parser_pay(parser, 7);
 	parser_wait(parser, true);
-	parser_spend(parser, 1);
+	parser_spend(parser, &long_ago);
 	assert_true(parser_paid(parser, 7) > 0);
 	parser_wait(parser, false);
 	assert_int_equal(parser_paid(parser, 7), 0);
 	assert_int_equal(parser_demangle_now(parser, "_ZN3foo3barEv", name), 0);
-	parser_spend(parser, 1);
+	parser_spend(parser, &long_ago);
 	assert_int_equal(parser_demangle_now(parser, "_ZN3foo3barEv", name), -EDQUOT);
 	parser_wait(parser, true);
 	assert_int_equal(parser_demangle_now(parser, "_ZN3foo3barEv", name), 0);
@@ -976,6 +1021,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_crash_costs_one_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_hangs_is_set_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_parser_without_a_cpu_accuses_no_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_waits_for_no_cpu_is_paid_in_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_waits_asks_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_waits_takes_nothing_from_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_question_without_all_of_its_time_is_not_asked, setup, teardown),

@@ -836,7 +836,7 @@ static void what_is_new_in_a_window_waits_for_credit(void **state)
 	locations[1] = location_new(file, waiting.offset, FRAME_NATIVE, false);
 	window = new_window(waiting.image, locations, 2);
 	parser_pay(parser, waiting.image->payer);
-	parser_spend(parser, 1);
+	parser_spend(parser, &(struct parser_work){ 0 });
 	symbolizer_resolve(waiting.symbolizer, window);
 	assert_string_equal(name_of(locations[0]), "own_work");
 	assert_string_equal(name_of(locations[1]), "");
