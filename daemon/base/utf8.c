@@ -44,14 +44,25 @@ static bool is_control(const char *text)
 	return s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
 }
 
+static bool is_graphic(char c)
+{
+	return c >= 0x20 && c < 0x7f;
+}
+
 size_t utf8_copy(char *ret_text, size_t size, const char *source)
 {
 	const char *s = source;
 	size_t used = 0;
 
 	while (*s) {
-		size_t length = is_control(s) ? 0 : utf8_length(s);
+		size_t length;
 
+		/* which nearly all are */
+		if (is_graphic(*s) && used + 1 < size) {
+			ret_text[used++] = *s++;
+			continue;
+		}
+		length = is_control(s) ? 0 : utf8_length(s);
 		if (used + max_of(length, (size_t)1) >= size)
 			break;
 		if (length)

@@ -15,14 +15,13 @@
 #define IMAGES_MAX (8u << 10)
 #define OBJECTS_MAX (8u << 10)
 
-/* Of all files of this process: an epoch that something knows of is never used again; nor is a cutter's number. */
-static _Atomic uint32_t epochs, cutters;
+/* Of all files of this process: an epoch that something knows of is never used again. */
+static _Atomic uint32_t epochs;
 
 void cut_dictionary_init(struct cut_dictionary *dictionary, const struct encode_options *options)
 {
 	*dictionary = (struct cut_dictionary){ .options = *options };
 	dictionary->options.is_draft = true;
-	dictionary->cutter = atomic_fetch_add_explicit(&cutters, 1, memory_order_relaxed) + 1;
 	buffer_init(&dictionary->resource, POOL_ENCODE);
 	buffer_init(&dictionary->drafts, POOL_ENCODE);
 }
@@ -212,56 +211,17 @@ static int function_index(struct cut_dictionary *dictionary, struct function *fu
 	return 0;
 }
 
-/*
- * Each file has all images that it names, which is most of what a file costs: as long as nothing more becomes known of one
- * its Resource is kept for the next. It saves work, and must take no room from what is known of processes: half of the pool is theirs.
- */
-static void keep_resource(const struct cut_dictionary *dictionary, struct image *image, uint32_t one_in)
-{
-	const size_t bytes = sizeof(struct journalled_resource) + dictionary->resource.size;
-	const struct pool *pool = pool_get(POOL_PROCESSES);
-	struct journalled_resource *kept = pool->used + bytes <= pool->limit / 2 ? malloc(bytes) : NULL;
-
-	if (kept) {
-		kept->cutter = dictionary->cutter;
-		kept->one_in = one_in;
-		kept->size = dictionary->resource.size;
-		memcpy(kept->data, dictionary->resource.data, kept->size);
-	}
-	image_set_journalled(image, kept);
-}
-
-/* To dictionary->resource. */
-static int take_resource(struct cut_dictionary *dictionary, struct image *image, uint32_t *ret_one_in)
-{
-	const struct journalled_resource *kept = image ? image->journalled_resource : NULL;
-	struct relabel_result sent;
-	int err;
-
-	dictionary->resource.size = 0;
-	if (kept && kept->cutter == dictionary->cutter) {
-		*ret_one_in = kept->one_in;
-		return buffer_append(&dictionary->resource, kept->data, kept->size);
-	}
-	err = resource_write(&dictionary->resource, &dictionary->options, image, &sent);
-	if (err)
-		return err;
-	*ret_one_in = sent.one_in;
-	if (image && image->journalled_details)
-		keep_resource(dictionary, image, sent.one_in);
-	return 0;
-}
-
 static int image_define(struct cut_dictionary *dictionary, struct journalled *known, struct image *image)
 {
-	uint32_t one_in;
+	struct relabel_result sent;
 	uint8_t *at;
 	int err;
 
-	err = take_resource(dictionary, image, &one_in);
+	dictionary->resource.size = 0;
+	err = resource_write(&dictionary->resource, &dictionary->options, image, &sent);
 	if (err)
 		return err;
-	if (!one_in) {
+	if (!sent.one_in) {
 		*known = (struct journalled){ .epoch = dictionary->epoch, .index = CUT_LEFT_OUT };
 		return 0;
 	}
@@ -274,7 +234,7 @@ static int image_define(struct cut_dictionary *dictionary, struct journalled *kn
 	at = cut_put(at, known->index);
 	at = cut_put(at, image ? image->tgid : 0);
 	/* all are in the journal: what is known of the image last holds for the window */
-	at = cut_put(at, one_in);
+	at = cut_put(at, sent.one_in);
 	cut_end(dictionary, put_bytes(at, dictionary->resource.data, dictionary->resource.size));
 	return 0;
 }
@@ -291,10 +251,9 @@ int cut_image(struct cut_dictionary *dictionary, struct image *image, uint32_t *
 		return -EAGAIN;
 	if (known->epoch != dictionary->epoch ||
 	    (image && (image->journalled_details != details || image->journalled_context != context))) {
-		if (image && (image->journalled_details != details || image->journalled_context != context)) {
+		if (image) {
 			image->journalled_details = details;
 			image->journalled_context = context;
-			image_set_journalled(image, NULL);
 		}
 		err = image_define(dictionary, known, image);
 	}

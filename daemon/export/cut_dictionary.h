@@ -19,7 +19,6 @@ struct cut_dictionary {
 	struct buffer resource;
 	struct buffer drafts;		/* Locations of the window that the file has without names */
 	uint32_t epoch;			/* the file's; 0: one is to be begun */
-	uint32_t cutter;		/* its number, in this process */
 	uint32_t objects, files, functions, images, locations;	/* in it */
 	struct journalled kernel;	/* what runs without an image */
 

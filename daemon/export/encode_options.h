@@ -38,6 +38,7 @@ struct encode_options {
 	bool rounds_times;		/* down, to a part of the time between samples: random digits do not compress */
 	struct encode_form form;
 	struct relabel *relabel;	/* rules for Resources; NULL: none */
+	uint32_t number;		/* of all that Resources are made by here, for images to keep them under; 0: they keep none */
 	bool is_draft;			/* encoded once more later: rules count nothing */
 	bool is_again;			/* encoded before, in another form: rules count nothing */
 	bool wants_all;			/* a sample that is left out for want of memory is an error */

@@ -89,12 +89,10 @@ static int resource_pack(struct buffer *buffer, struct attributes *attributes)
 	return 0;
 }
 
-int resource_write(struct buffer *buffer, const struct encode_options *options,
-		   const struct image *image, struct relabel_result *ret_sent)
+static int resource_make(struct buffer *buffer, const struct encode_options *options, const struct image *image,
+			 const struct image_context *context, struct relabel_result *ret_sent)
 {
 	_cleanup_(attributes_freep) struct attributes *attributes = attributes_new();
-	/* once: thread B may put a newer one in its place at any time */
-	const struct image_context *context = image ? image_context(image) : NULL;
 
 	if (!attributes)
 		return -ENOMEM;
@@ -118,4 +116,56 @@ int resource_write(struct buffer *buffer, const struct encode_options *options,
 	if (attributes->error)
 		return attributes->error;
 	return ret_sent->one_in ? resource_pack(buffer, attributes) : 0;
+}
+
+static const struct image_resource *find_kept(const struct image *image, const struct encode_options *options,
+					      const struct image_details *details,
+					      const struct image_context *context)
+{
+	const struct image_resource *kept = atomic_load_explicit(&image->resource, memory_order_acquire);
+
+	while (kept && (kept->by != options->number || kept->details != details || kept->context != context))
+		kept = kept->older;
+	return kept;
+}
+
+/* A process is in many windows and in several files of the journal, and hardly ever does more become known of it. */
+static void keep(struct image *image, const struct encode_options *options, const struct image_details *details,
+		 const struct image_context *context, uint32_t one_in, const struct buffer *buffer, size_t before)
+{
+	const size_t size = buffer->size - before;
+	struct image_resource *kept = malloc(sizeof(*kept) + size);
+
+	if (!kept)
+		return;
+	kept->details = details;
+	kept->context = context;
+	kept->by = options->number;
+	kept->one_in = one_in;
+	kept->size = size;
+	if (size)
+		memcpy(kept->data, buffer->data + before, size);
+	image_keep_resource(image, kept);
+}
+
+int resource_write(struct buffer *buffer, const struct encode_options *options, struct image *image,
+		   struct relabel_result *ret_sent)
+{
+	/* once: thread B may put a newer one in its place at any time. What has details has them for good. */
+	const struct image_context *context = image ? image_context(image) : NULL;
+	const struct image_details *details = image ? image_details(image) : NULL;
+	const bool is_counted = relabel_rules(options->relabel) && !options->is_draft && !options->is_again;
+	const bool may_keep = details && options->number && !is_counted;
+	const struct image_resource *kept = may_keep ? find_kept(image, options, details, context) : NULL;
+	const size_t before = buffer->size;
+	int err;
+
+	if (kept) {
+		*ret_sent = (struct relabel_result){ .rule = -1, .one_in = kept->one_in };
+		return kept->size ? buffer_append(buffer, kept->data, kept->size) : 0;
+	}
+	err = resource_make(buffer, options, image, context, ret_sent);
+	if (!err && may_keep)
+		keep(image, options, details, context, ret_sent->one_in, buffer, before);
+	return err;
 }

@@ -249,6 +249,8 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
 	if (!pipeline)
 		return fail_with(-ENOMEM, ret_error, error_size, "out of memory");
 	pipeline->options = *options;
+	/* its images are of no other one */
+	pipeline->options.encode.number = 1;
 	pthread_mutex_init(&pipeline->lock, NULL);
 	pthread_cond_init(&pipeline->window_gone, NULL);
 	/* those of a pipeline before this one, which has ended */

@@ -25,6 +25,7 @@ struct image *image_new(struct hash_table *files, uint32_t tgid, uint64_t since,
 	atomic_init(&image->refs, 1);
 	atomic_init(&image->details, NULL);
 	atomic_init(&image->context, NULL);
+	atomic_init(&image->resource, NULL);
 	image->files = files;
 	image->tgid = tgid;
 	image->since = since;
@@ -119,22 +120,39 @@ static void drop_contexts(struct image *image)
 	}
 }
 
-static void drop_journalled(struct image *image)
+static size_t resource_bytes(const struct image_resource *resource)
 {
-	struct journalled_resource *resource = steal_ptr(image->journalled_resource);
-
-	if (resource)
-		pool_uncharge(POOL_PROCESSES, sizeof(*resource) + resource->size);
-	free(resource);
+	return sizeof(*resource) + resource->size;
 }
 
-void image_set_journalled(struct image *image, struct journalled_resource *resource)
+void image_keep_resource(struct image *image, struct image_resource *resource)
 {
-	drop_journalled(image);
-	if (resource && pool_charge(POOL_PROCESSES, sizeof(*resource) + resource->size))
-		image->journalled_resource = resource;
-	else
+	struct image_resource *older = atomic_load_explicit(&image->resource, memory_order_acquire);
+	const struct pool *pool = pool_get(POOL_PROCESSES);
+	size_t count = 0;
+
+	for (const struct image_resource *known = older; known; known = known->older)
+		count++;
+	if (count >= IMAGE_RESOURCES_MAX || pool->used + resource_bytes(resource) > pool->limit / 2 ||
+	    !pool_charge(POOL_PROCESSES, resource_bytes(resource))) {
 		free(resource);
+		return;
+	}
+	do {
+		resource->older = older;
+	} while (!atomic_compare_exchange_weak_explicit(&image->resource, &older, resource, memory_order_acq_rel,
+							memory_order_acquire));
+}
+
+static void drop_resources(struct image *image)
+{
+	struct image_resource *resource = atomic_load_explicit(&image->resource, memory_order_relaxed), *older;
+
+	for (; resource; resource = older) {
+		older = resource->older;
+		pool_uncharge(POOL_PROCESSES, resource_bytes(resource));
+		free(resource);
+	}
 }
 
 void image_unref(struct image *image)
@@ -150,7 +168,7 @@ void image_unref(struct image *image)
 		pool_uncharge(POOL_PROCESSES, details_bytes(details));
 	image_details_free(details);
 	drop_contexts(image);
-	drop_journalled(image);
+	drop_resources(image);
 	mount_namespace_unref(image->mount_namespace);
 	pool_uncharge(POOL_PROCESSES, sizeof(*image));
 	free(image);

@@ -41,7 +41,24 @@ struct image_context {
 	struct image_context *older; /* that others may still read */
 };
 
-enum { IMAGE_CONTEXTS_MAX = 16 };
+enum {
+	IMAGE_CONTEXTS_MAX = 16,
+	IMAGE_RESOURCES_MAX = IMAGE_CONTEXTS_MAX + 2,
+};
+
+/*
+ * Its Resource as it goes into messages, of what was known of it, see export/resource.h. It does not change, and stays as long
+ * as the image.
+ */
+struct image_resource {
+	const struct image_details *details;
+	const struct image_context *context;
+	struct image_resource *older;	/* that others may still read */
+	uint32_t by;			/* number of the options that it was made by */
+	uint32_t one_in;		/* of its samples are sent; 0: a rule leaves it out */
+	size_t size;
+	uint8_t data[];
+};
 
 struct mount_namespace;		/* an O_PATH root, shared by all images in it; thread B's */
 
@@ -94,8 +111,9 @@ struct image {
 	bool is_listed;		/* the module has got the mappings, or soon will, */
 	uint64_t listed;	/* as of this generation; see process/lists.h */
 	struct journalled journalled;
-	const void *journalled_details, *journalled_context; /* what was known of it then, */
-	struct journalled_resource *journalled_resource; /* and what that makes, for the next file; NULL: not kept */
+	const void *journalled_details, *journalled_context; /* what was known of it then */
+
+	_Atomic(struct image_resource *) resource; /* threads A and C; the last one, NULL: none is kept */
 
 	/* set by thread B */
 	_Atomic(struct image_details *) details;
@@ -109,9 +127,13 @@ struct image {
 struct image *image_ref(struct image *image);
 void image_unref(struct image *image);		/* NULL is fine */
 
+/*
+ * Any thread: takes @resource, of malloc(), but for its older ones. It saves work, and takes no room from what is known of
+ * processes: beyond half of the pool, which is theirs, it is not kept, nor beyond IMAGE_RESOURCES_MAX.
+ */
+void image_keep_resource(struct image *image, struct image_resource *resource);
+
 /* What follows is thread A's. */
-/* Takes @resource, of malloc(); NULL is fine. It is not kept where there is no room. */
-void image_set_journalled(struct image *image, struct journalled_resource *resource);
 struct image *image_new(struct hash_table *files, uint32_t tgid, uint64_t since,
 			const char *comm) _must_check_;
 /*

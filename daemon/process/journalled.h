@@ -12,12 +12,4 @@ struct journalled {
 	bool is_final;		/* there is no more to be told of it */
 };
 
-/* An image's Resource as a cutter has written it, of what is known of the image since then. */
-struct journalled_resource {
-	uint32_t cutter;	/* which one, by whose rules it is */
-	uint32_t one_in;	/* of its samples are sent; 0: a rule leaves it out */
-	size_t size;
-	uint8_t data[];
-};
-
 #endif /* STACKTAP_PROCESS_JOURNALLED_H */

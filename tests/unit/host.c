@@ -63,7 +63,7 @@ static int open_host(struct host *host, const struct host_options *options)
 	struct pipeline *pipeline = &host->pipeline;
 	struct drain_output output;
 
-	pipeline->options.encode.max_bytes = PAYLOAD_BYTES;
+	pipeline->options.encode = (struct encode_options){ .max_bytes = PAYLOAD_BYTES, .number = 1 };
 	pipeline->options.sink = (struct pipeline_sink){
 		.payload = take_payload, .done = take_end, .ctx = host,
 		.journal = options->directory ? take_part : NULL,

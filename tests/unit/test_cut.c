@@ -14,7 +14,7 @@
 #define FILE_BYTES (4u << 20)
 #define CUTS_MAX 64u
 
-static const struct encode_options plain = { .max_bytes = 2 << 20, .service_name = "shop" };
+static const struct encode_options plain = { .max_bytes = 2 << 20, .service_name = "shop", .number = 1 };
 
 /* Cuts as a file would have them. */
 struct cuts {
@@ -286,10 +286,10 @@ static void many_threads_and_far_times_come_back(void **state _unused_)
 	mapped_file_unref(file);
 }
 
-/* What more becomes known of an image is in the next cut, and in each file from then on; what one cutter wrote is not another's. */
+/* What more becomes known of an image is in the next cut, and in each file from then on; what was made by others' options is not. */
 static void a_resource_is_as_known(void **state _unused_)
 {
-	static const struct encode_options other = { .max_bytes = 2 << 20, .service_name = "stall" };
+	static const struct encode_options other = { .max_bytes = 2 << 20, .service_name = "stall", .number = 2 };
 	struct mapped_file *file = synthetic_file("/usr/bin/program", true);
 	struct image *image = synthetic_image(100, "program", NULL);
 	struct cutter *cutter, *another;
@@ -327,7 +327,7 @@ static void a_resource_is_as_known(void **state _unused_)
 	mapped_file_unref(file);
 }
 
-/* What is kept of it for the next file takes nothing of the half that processes themselves may need, and asks for nothing. */
+/* What is kept of it for the next time takes nothing of the half that processes themselves may need, and asks for nothing. */
 static void a_kept_resource_leaves_room_for_processes(void **state _unused_)
 {
 	struct mapped_file *file = synthetic_file("/usr/bin/program", true);
@@ -351,7 +351,7 @@ static void a_kept_resource_leaves_room_for_processes(void **state _unused_)
 		add(aggregator, image, 1000 + i, 0x401000);
 		make_cut(cutter, aggregator_window(aggregator), FILE_BYTES, 0);
 		assert_true(says(&cuts.bytes[i], "shop"));
-		assert_int_equal(image->journalled_resource != NULL, i == 2);
+		assert_int_equal(atomic_load(&image->resource) != NULL, i == 2);
 		assert_int_equal(pool->used > used, i == 2);
 	}
 	pool->limit = limit;
@@ -481,6 +481,7 @@ static void rules_hold_for_cuts(void **state _unused_)
 	free_cuts();
 
 	/* of the third process nothing is known */
+	options.number = 2;
 	assert_int_equal(relabel_new(&options.relabel), 0);
 	assert_int_equal(relabel_add(options.relabel, "drop process.executable.name other", error, sizeof(error)), 0);
 	assert_int_equal(cutter_new(&options, &cutter), 0);
@@ -491,6 +492,7 @@ static void rules_hold_for_cuts(void **state _unused_)
 	cutter_free(cutter);
 	free_cuts();
 
+	options.number = 3;
 	assert_int_equal(relabel_add(options.relabel, "drop container.id 0123.*", error, sizeof(error)), 0);
 	assert_int_equal(cutter_new(&options, &cutter), 0);
 	forget(window);

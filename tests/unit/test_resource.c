@@ -51,7 +51,7 @@ static struct image *image_with_details(void)
 	return image;
 }
 
-static OtlpResource *resource_by(const struct image *image, const struct encode_options *options,
+static OtlpResource *resource_by(struct image *image, const struct encode_options *options,
 				 struct buffer *buffer)
 {
 	OtlpResourceProfiles *profiles;
@@ -72,7 +72,7 @@ static OtlpResource *resource_by(const struct image *image, const struct encode_
 }
 
 /* The Resource of an image beside the first @count attributes. */
-static OtlpResource *resource_of(const struct image *image, size_t count, struct buffer *buffer)
+static OtlpResource *resource_of(struct image *image, size_t count, struct buffer *buffer)
 {
 	const struct encode_options options = { .service_name = "default", .resource = attributes,
 						.resource_count = count };
@@ -88,7 +88,7 @@ static const char *value_of(const OtlpResource *resource, const char *key)
 	return NULL;
 }
 
-static void assert_all_are_there(const struct image *image, size_t own)
+static void assert_all_are_there(struct image *image, size_t own)
 {
 	struct buffer buffer;
 	OtlpResource *resource = resource_of(image, LIMIT, &buffer);
@@ -217,7 +217,7 @@ static void what_does_not_fit_is_refused_where_it_is_given(void **state _unused_
 	unsetenv("OTEL_RESOURCE_ATTRIBUTES");
 }
 
-static void assert_service(const struct image *image, const struct encode_options *options,
+static void assert_service(struct image *image, const struct encode_options *options,
 			   const char *expected)
 {
 	struct buffer buffer;
@@ -366,6 +366,133 @@ static void a_resource_is_of_one_context(void **state _unused_)
 	pthread_join(thread, NULL);
 }
 
+static size_t kept_of(const struct image *image)
+{
+	size_t count = 0;
+
+	for (const struct image_resource *kept = atomic_load(&image->resource); kept; kept = kept->older)
+		count++;
+	return count;
+}
+
+/* It has the bytes that options which keep none make of it, whether it was kept or not. */
+static void assert_as_made(struct image *image, const struct encode_options *options)
+{
+	struct encode_options fresh = *options;
+	struct buffer made = { .pool = POOL_ENCODE }, got = { .pool = POOL_ENCODE };
+	struct relabel_result sent;
+	const size_t kept = kept_of(image);
+
+	fresh.number = 0;
+	assert_int_equal(resource_write(&made, &fresh, image, &sent), 0);
+	assert_int_equal(kept_of(image), kept);
+	assert_int_equal(resource_write(&got, options, image, &sent), 0);
+	assert_int_equal(sent.one_in, 1);
+	assert_int_equal(got.size, made.size);
+	assert_memory_equal(got.data, made.data, made.size);
+	buffer_free(&made);
+	buffer_free(&got);
+}
+
+static void what_is_kept_is_what_is_known(void **state _unused_)
+{
+	const struct encode_options options = { .service_name = NULL, .number = 1 };
+	const struct encode_options others = { .service_name = "other", .number = 2 };
+	const size_t before = pool_get(POOL_PROCESSES)->used;
+	struct image *unknown = image_new(NULL, 8, 0, "unknown"), *image = image_with_details();
+
+	assert_non_null(unknown);
+	for (int i = 0; i < 3; i++)
+		assert_as_made(image, &options);
+	assert_int_equal(kept_of(image), 1);
+	assert_as_made(image, &others);
+	assert_as_made(image, &options);
+	assert_int_equal(kept_of(image), 2);
+	/* more becomes known, and there is an end to what is kept of it */
+	for (int i = 0; i < IMAGE_CONTEXTS_MAX; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "service %d", i);
+		assert_int_equal(image_set_context(image, context(name)), 0);
+		assert_as_made(image, &options);
+		assert_as_made(image, &options);
+		assert_as_made(image, &others);
+	}
+	assert_int_equal(kept_of(image), IMAGE_RESOURCES_MAX);
+	/* of what nothing is known yet none is */
+	assert_as_made(unknown, &options);
+	assert_int_equal(kept_of(unknown), 0);
+	image_unref(unknown);
+	image_unref(image);
+	assert_int_equal(pool_get(POOL_PROCESSES)->used, before);
+}
+
+/* What rules matched is counted for each window; drafts count nothing, and may be kept. */
+static void rules_count_each_time(void **state _unused_)
+{
+	struct encode_options options = { .number = 1 };
+	struct image *image = image_with_details();
+	struct buffer buffer = { .pool = POOL_ENCODE };
+	struct relabel_result sent;
+	char error[256];
+
+	assert_int_equal(relabel_new(&options.relabel), 0);
+	assert_int_equal(relabel_add(options.relabel, "drop container.id c0.*", error, sizeof(error)), 0);
+	options.is_draft = true;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(resource_write(&buffer, &options, image, &sent), 0);
+		assert_int_equal(sent.one_in, 0);
+		assert_int_equal(buffer.size, 0);
+	}
+	assert_int_equal(kept_of(image), 1);
+	assert_int_equal(relabel_count(options.relabel, 0).matched, 0);
+	options.is_draft = false;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(resource_write(&buffer, &options, image, &sent), 0);
+		assert_int_equal(sent.one_in, 0);
+		assert_int_equal(sent.rule, 0);
+	}
+	assert_int_equal(kept_of(image), 1);
+	assert_int_equal(relabel_count(options.relabel, 0).matched, 3);
+	relabel_free(options.relabel);
+	image_unref(image);
+}
+
+static void *write_all(void *ctx)
+{
+	const struct encode_options options = { .number = 1 };
+	struct image **images = ctx;
+
+	for (int i = 0; i < ROUNDS / 10; i++) {
+		struct buffer buffer = { .pool = POOL_ENCODE };
+		struct relabel_result sent;
+
+		assert_int_equal(resource_write(&buffer, &options, images[i], &sent), 0);
+		assert_true(buffer.size > 100);
+		buffer_free(&buffer);
+	}
+	return NULL;
+}
+
+/* Threads A and C come to need it at the same time. */
+static void two_threads_may_keep_it(void **state _unused_)
+{
+	static struct image *images[ROUNDS / 10];
+	const size_t before = pool_get(POOL_PROCESSES)->used;
+	pthread_t thread;
+
+	for (int i = 0; i < ROUNDS / 10; i++)
+		images[i] = image_with_details();
+	assert_int_equal(pthread_create(&thread, NULL, write_all, images), 0);
+	write_all(images);
+	pthread_join(thread, NULL);
+	for (int i = 0; i < ROUNDS / 10; i++) {
+		assert_in_range(kept_of(images[i]), 1, 2);
+		image_unref(images[i]);
+	}
+	assert_int_equal(pool_get(POOL_PROCESSES)->used, before);
+}
+
 static void releases_are_read_as_a_shell_does(void **state _unused_)
 {
 	static const char text[] = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME='it is $5'\n"
@@ -397,6 +524,9 @@ int main(void)
 		cmocka_unit_test(what_the_process_says_of_itself_comes_last),
 		cmocka_unit_test(contexts_are_bounded),
 		cmocka_unit_test(a_resource_is_of_one_context),
+		cmocka_unit_test(what_is_kept_is_what_is_known),
+		cmocka_unit_test(rules_count_each_time),
+		cmocka_unit_test(two_threads_may_keep_it),
 		cmocka_unit_test(releases_are_read_as_a_shell_does),
 		cmocka_unit_test(what_does_not_fit_is_refused_where_it_is_given),
 	};
