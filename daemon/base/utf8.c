@@ -77,6 +77,19 @@ size_t utf8_copy(char *ret_text, size_t size, const char *source)
 	return used;
 }
 
+size_t utf8_shorten(char *ret_text, size_t size, const char *source)
+{
+	static const char ellipsis[] = "\u2026";
+	size_t used = utf8_copy(ret_text, size, source);
+
+	/* each byte has its place, or that of its '?' */
+	if (!source[used] || size < sizeof(ellipsis))
+		return used;
+	used = utf8_copy(ret_text, size - strlen(ellipsis), source);
+	memcpy(ret_text + used, ellipsis, sizeof(ellipsis));
+	return used + strlen(ellipsis);
+}
+
 char *utf8_dup(const char *source, size_t max)
 {
 	size_t size = strnlen(source, max) + 1;

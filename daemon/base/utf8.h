@@ -20,6 +20,8 @@ size_t utf8_length(const char *text);
  * that are no UTF-8 and control characters become '?'. Returns the length.
  */
 size_t utf8_copy(char *ret_text, size_t size, const char *source);
+/* As utf8_copy(); where something was cut off, it ends with an ellipsis. */
+size_t utf8_shorten(char *ret_text, size_t size, const char *source);
 /* A malloc'ed copy of at most @max bytes, NULL when out of memory. */
 char *utf8_dup(const char *source, size_t max) _must_check_;
 

@@ -2,6 +2,7 @@
 /* What the daemon that runs here misses. */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "doctor/check.h"
 #include "service/status.h"
 
@@ -82,6 +83,26 @@ static void add_remedy(struct doctor *doctor, const char *error)
 		snprintf(whole + length, room, "%s%s", length ? "; " : "", remedies[i].remedy);
 }
 
+#define STORE_ERROR "The local store: "
+
+/* Of the last error where that is the store's: behind it is that of a receiver, if there is one. */
+static const char *behind_store(const char *line, int length)
+{
+	const char *end = !strncmp(line, STORE_ERROR, strlen(STORE_ERROR)) ? memmem(line, (size_t)length, "; ", 2) : NULL;
+
+	return end ? end + 2 : NULL;
+}
+
+/* As much of an error as has room in so many bytes. */
+static void add_error(struct doctor_finding *finding, size_t room, const char *before, const char *line, int line_length)
+{
+	const size_t length = strlen(finding->text);
+	char error[2 * sizeof(finding->text)];
+
+	snprintf(error, sizeof(error), "%s %.*s", before, line_length, line);
+	utf8_shorten(finding->text + length, min_of(room, sizeof(finding->text) - length), error);
+}
+
 /* The next line of a receiver that fails, behind its beginning. NULL: there is none. */
 static const char *next_receiver(const char *status)
 {
@@ -90,26 +111,29 @@ static const char *next_receiver(const char *status)
 	return line ? line + strlen("\n" STATUS_RECEIVER_ERROR) : NULL;
 }
 
-/* Each by its name, with as much of its error as leaves room for the others. */
-static void say_receivers(struct doctor *doctor, const char *status)
+/* Each by its name, with as much of its error as leaves room for the others. @last: the last error of all, or the store's. */
+static void say_receivers(struct doctor *doctor, const char *status, const char *last, int last_length)
 {
+	const bool has_store = !strncmp(last, STORE_ERROR, strlen(STORE_ERROR));
+	const char *line, *error, *before = "", *end = behind_store(last, last_length);
 	struct doctor_finding *finding = doctor->finding;
-	const char *line, *error, *before = "";
-	size_t count = 0, share, length;
+	size_t count = has_store, share;
 
 	for (line = status; (line = next_receiver(line));)
 		count++;
 	say(doctor, DOCTOR_WARNING, "the daemon's last error of sending profiles to");
 	share = (sizeof(finding->text) - strlen(finding->text)) / count;
 	for (line = status; (line = next_receiver(line));) {
-		length = strlen(finding->text);
-		snprintf(finding->text + length, min_of(share, sizeof(finding->text) - length), "%s %.*s",
-			 before, (int)strcspn(line, "\n"), line);
+		add_error(finding, share, before, line, (int)strcspn(line, "\n"));
 		before = ";";
 		error = strstr(line, ": ");
 		if (error)
 			add_remedy(doctor, error + strlen(": "));
 	}
+	if (!has_store)
+		return;
+	add_error(finding, share, before, last, end ? (int)(end - last) - 2 : last_length);
+	add_remedy(doctor, last);
 }
 
 void check_delivery(struct doctor *doctor)
@@ -121,9 +145,11 @@ void check_delivery(struct doctor *doctor)
 	if (!line)
 		return;
 	if (next_receiver(doctor->input->status)) {
-		say_receivers(doctor, doctor->input->status);
+		say_receivers(doctor, doctor->input->status, line, length);
 		return;
 	}
 	say(doctor, DOCTOR_WARNING, "the daemon's last error of sending profiles: %.*s", length, line);
 	add_remedy(doctor, line);
+	if (behind_store(line, length))
+		add_remedy(doctor, behind_store(line, length));
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "base/work.h"
 #include "export/journal_share.h"
 
@@ -407,8 +408,21 @@ static void add_up(struct destination_stats *sum, const struct destination_stats
 		snprintf(sum->spool_error, sizeof(sum->spool_error), "%s", one->spool_error);
 }
 
+/* The store's beside the last one of those of receivers. */
+static void join_errors(char ret_error[HTTP_TEXT_MAX], const char *store)
+{
+	char both[2 * HTTP_TEXT_MAX + 2];
+
+	if (!store[0] || !strcmp(ret_error, store))
+		return;
+	snprintf(both, sizeof(both), "%s; %s", store, ret_error);
+	utf8_shorten(ret_error, HTTP_TEXT_MAX, both);
+}
+
 void exporter_stats(struct exporter *exporter, struct exporter_stats *ret_stats)
 {
+	char store[HTTP_TEXT_MAX];
+
 	pthread_mutex_lock(&exporter->lock);
 	*ret_stats = exporter->published;
 	pthread_mutex_unlock(&exporter->lock);
@@ -416,8 +430,11 @@ void exporter_stats(struct exporter *exporter, struct exporter_stats *ret_stats)
 	if (exporter->journal)
 		ret_stats->journal = journal_stats(exporter->journal);
 	ret_stats->journal.copies_failed = journal_share_failed();
+	/* it is a sum of none so far */
+	memcpy(store, ret_stats->sum.last_error, sizeof(store));
 	for (size_t i = 0; i < exporter->count; i++) {
 		destination_stats(exporter->lanes[i].destination, &ret_stats->destinations[i]);
 		add_up(&ret_stats->sum, &ret_stats->destinations[i]);
 	}
+	join_errors(ret_stats->sum.last_error, store);
 }

@@ -88,22 +88,23 @@ static void read_failure(const struct http_response *response, struct http_answe
 	_cleanup_(unpack_free) struct unpacked unpacked = { 0 };
 	char message[160] = "";
 
+	_Static_assert(sizeof(answer->text) > sizeof(message) + 4, "what is cut off at its end does not get into the message");
 	if (response->body.size && is_type(response, "text/plain")) {
-		size_t length = min_of(response->body.size, sizeof(message) - 1);
+		size_t length = min_of(response->body.size, sizeof(answer->text) - 1);
 
 		/* up to the end of its first line */
 		snprintf(answer->text, sizeof(answer->text), "%.*s", (int)length,
 			 (const char *)response->body.data);
 		answer->text[strcspn(answer->text, "\r\n")] = '\0';
-		utf8_copy(message, sizeof(message), answer->text);
+		utf8_shorten(message, sizeof(message), answer->text);
 	} else if (response->body.size && is_json(response)) {
 		read_json(response, answer);
-		utf8_copy(message, sizeof(message), answer->text);
+		utf8_shorten(message, sizeof(message), answer->text);
 	} else if (response->body.size && is_protobuf(response)) {
 		if (unpack(&unpacked, &google__rpc__status__descriptor, response->body.data,
 			   response->body.size, UNPACK_MAX))
-			utf8_copy(message, sizeof(message),
-				  ((const Google__Rpc__Status *)unpacked.message)->message);
+			utf8_shorten(message, sizeof(message),
+				     ((const Google__Rpc__Status *)unpacked.message)->message);
 		else
 			answer->is_bad = true;
 	}

@@ -4,6 +4,7 @@
 
 #include <endian.h>
 
+#include "base/utf8.h"
 #include "client/kmodload.h"
 #include "doctor/doctor.h"
 #include "service/status.h"
@@ -604,6 +605,7 @@ static void test_delivery(void **state _unused_)
 		{ "gRPC 14 UNAVAILABLE", "receiver's log" },
 		{ "gRPC 16 UNAUTHENTICATED: no token", "headers_file" },
 		{ "The local store: No space left on device", "[store]" },
+		{ "The local store: No space left on device; HTTP 401: no", "let stacktapd write it; set the credentials" },
 		{ "Failed to connect to 127.0.0.1 port 9", "start the receiver" },
 		{ "Could not resolve host: nowhere.example", "resolver" },
 		{ "SSL certificate problem: self-signed certificate", "troubleshooting" },
@@ -634,6 +636,14 @@ static void test_delivery(void **state _unused_)
 	expect("delivery", DOCTOR_UNKNOWN, "status", "sudo");
 }
 
+/* It was cut off, at the end of a character, and says so. */
+static void assert_whole(const char *text)
+{
+	assert_non_null(strstr(text, "\u2026;"));
+	for (; *text; text += utf8_length(text))
+		assert_true(utf8_length(text) > 0);
+}
+
 /* Of several each that fails is named, and what helps against each of their errors is there once. */
 static void test_delivery_to_several(void **state _unused_)
 {
@@ -644,21 +654,25 @@ static void test_delivery_to_several(void **state _unused_)
 	struct pipeline_stats pipeline = { .has_tables = true };
 	struct snapshot snapshot = { .pipeline = &pipeline, .exporter = &exporter, .destinations = destinations,
 				     .destination_count = ARRAY_SIZE(destinations) };
+	char many[200] = "", *text;
 	FILE *stream;
-	char *text;
 	size_t size;
 
+	/* of two bytes each, so that some end is within one */
+	while (strlen(many) < sizeof(many) - 3)
+		strcat(many, "\u00e9");
 	sprintf(snapshot.push.last_error, "%s", "no receiver of metrics");
 	snapshot.push.endpoint = "http://metrics";
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		stream = open_memstream(&text, &size);
 		if (i)
-			sprintf(exporter.destinations[0].last_error, "HTTP 503: %0200d", 0);
+			sprintf(exporter.destinations[0].last_error, "HTTP 503: 000%s", many);
 		if (i)
 			sprintf(exporter.destinations[2].last_error, "HTTP 401");
 		if (i == 2)
-			sprintf(exporter.destinations[3].last_error, "HTTP 403: %0200d", 0);
-		sprintf(exporter.sum.last_error, "%s", i ? "HTTP 401" : "");
+			sprintf(exporter.destinations[3].last_error, "HTTP 403: 000%s", many);
+		sprintf(exporter.sum.last_error, "%s%s", i == 3 ? "The local store: Read-only file system; " : "",
+			i ? "HTTP 401" : "");
 		status_print_daemon_text(stream, &snapshot);
 		fclose(stream);
 		input.status = text;
@@ -670,8 +684,13 @@ static void test_delivery_to_several(void **state _unused_)
 			assert_null(strstr(examine("delivery")->text, "idle"));
 			assert_null(strstr(examine("delivery")->text, "metrics"));
 		}
-		if (i == 2)
+		if (i)
+			assert_whole(examine("delivery")->text);
+		if (i >= 2)
 			expect("delivery", DOCTOR_WARNING, "; third: HTTP 403: 000", "headers_file of [export]");
+		/* no receiver's error takes its place, nor its remedy */
+		if (i == 3)
+			expect("delivery", DOCTOR_WARNING, "; The local store: Read-only file system", "let stacktapd write it");
 		free(text);
 	}
 	input.status = NULL;

@@ -4,6 +4,7 @@
 #include "synthetic.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -318,6 +319,44 @@ static void a_receiver_may_take_its_time(void **state)
 	assert_null(work_hung(UINT64_MAX, NULL));
 }
 
+static void remove_directory(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *dirent;
+
+	assert_non_null(dir);
+	while ((dirent = readdir(dir)))
+		if (dirent->d_name[0] != '.')
+			assert_int_equal(unlinkat(dirfd(dir), dirent->d_name, 0), 0);
+	closedir(dir);
+	assert_int_equal(rmdir(path), 0);
+}
+
+/* Where receivers fail as well, it does not hide behind their errors. */
+static void an_error_of_the_store_stays(void **state)
+{
+	const struct destination_options destination = { .name = "", .http.endpoint = endpoint, .timeout_ms = 1000,
+							 .backoff_min_ms = 1, .backoff_max_ms = 1 };
+	char directory[] = "/tmp/test-exporter-XXXXXX";
+	const struct exporter_options options = { .destinations = &destination, .destination_count = 1,
+						  .store_directory = directory, .store_max_bytes = 4096 };
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	exporter_free(exporter);
+	assert_int_equal(exporter_new(&options, &exporter), 0);
+	send_one(10, 1);
+	assert_null(strstr(stats().last_error, "store"));
+	assert_true(strlen(stats().last_error) > 0);
+	/* more than it may have */
+	send_one(100000, 1);
+	assert_memory_equal(stats().last_error, "The local store: ", 17);
+	assert_non_null(strstr(stats().last_error, "; "));
+	exporter_free(exporter);
+	exporter = NULL;
+	remove_directory(directory);
+}
+
 static void bad_options_are_refused(void **state)
 {
 	const struct destination_options destination = { .name = "", .http.endpoint = endpoint,
@@ -340,6 +379,7 @@ int main(void)
 		T(the_queue_is_bounded_and_gives_up_the_oldest),
 		T(a_request_beyond_the_protocols_limit_is_dropped), T(bad_options_are_refused),
 		T(several_are_asked_by_threads_of_their_own), T(a_long_token_arrives), T(an_error_is_over_when_the_receiver_is_back),
+		T(an_error_of_the_store_stays),
 		T(a_receiver_may_take_its_time),
 	};
 

@@ -36,6 +36,28 @@ static void characters_are_well_formed(void **state)
 	}
 }
 
+static void what_is_cut_off_is_marked(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t size;
+		const char *shortened;
+	} cases[] = {
+		{ "whole", 6, "whole" }, { "whole", 5, "w\u2026" }, { "whole", 4, "\u2026" }, { "whole", 3, "wh" }, { "whole", 1, "" },
+		/* no character is cut, nor is there more than has room */
+		{ "a\u00e9\u00e9\u00e9", 8, "a\u00e9\u00e9\u00e9" }, { "a\u00e9\u00e9\u00e9", 7, "a\u00e9\u2026" },
+		{ "\u20ac\u20ac\u20ac", 9, "\u20ac\u2026" }, { "\u20ac\u20ac\u20ac", 10, "\u20ac\u20ac\u20ac" },
+		{ "\xff\xff\xff\xff\xff", 5, "?\u2026" }, { "", 1, "" },
+	};
+	char shortened[16];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(utf8_shorten(shortened, cases[i].size, cases[i].text), strlen(cases[i].shortened));
+		assert_string_equal(shortened, cases[i].shortened);
+	}
+}
+
 static void percent_signs_stand_for_bytes(void **state)
 {
 	static const struct {
@@ -67,6 +89,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(characters_are_well_formed),
+		cmocka_unit_test(what_is_cut_off_is_marked),
 		cmocka_unit_test(percent_signs_stand_for_bytes),
 	};
 
