@@ -395,7 +395,8 @@ static int report_counter(struct sk_buff *skb, struct stacktap_counter *counter)
 	    put_u64(skb, STACKTAP_CNT_MISSED, local64_read(&counter->missed)) ||
 	    put_u64(skb, STACKTAP_CNT_IN_PLACE, local64_read(&counter->in_place)) ||
 	    put_u64(skb, STACKTAP_CNT_PUT_OFF, local64_read(&counter->put_off)) ||
-	    put_u64(skb, STACKTAP_CNT_FALLBACK_RECORDED, st_counter_fallback_recorded(counter)) ||
+	    put_u64(skb, STACKTAP_CNT_FALLBACK_RECORDED,
+		    st_counter_fallback_recorded(counter, counts.recorded)) ||
 	    st_report_array(skb, STACKTAP_CNT_KERNEL_END, counts.kernel_end,
 			    STACKTAP_END_REASONS) ||
 	    st_report_array(skb, STACKTAP_CNT_USER_END, counts.user_end, STACKTAP_END_REASONS))

@@ -202,10 +202,8 @@ static struct perf_event *counter_event_create(struct stacktap_counter *counter,
 	return perf_event_create_kernel_counter(&attr, counter->cpu->cpu, NULL, handler, counter);
 }
 
-u64 st_counter_fallback_recorded(struct stacktap_counter *counter)
+u64 st_counter_fallback_recorded(const struct stacktap_counter *counter, u64 recorded)
 {
-	u64 recorded = local64_read(&counter->recorded);
-
 	lockdep_assert_held(&counter->cpu->session->lock);
 	return counter->fallback_recorded +
 	       (counter->fallback_errno ? recorded - counter->recorded_before : 0);
@@ -214,8 +212,10 @@ u64 st_counter_fallback_recorded(struct stacktap_counter *counter)
 /* What the event sampled that is released; none of that waits in the stash. */
 static void counter_settle(struct stacktap_counter *counter)
 {
-	counter->fallback_recorded = st_counter_fallback_recorded(counter);
-	counter->recorded_before = local64_read(&counter->recorded);
+	u64 recorded = local64_read(&counter->recorded);
+
+	counter->fallback_recorded = st_counter_fallback_recorded(counter, recorded);
+	counter->recorded_before = recorded;
 }
 
 /*

@@ -41,8 +41,8 @@ int st_counter_create(struct stacktap_counter *counter, const struct stacktap_so
 struct perf_event *st_counter_create_real(struct stacktap_counter *counter,
 					  const struct stacktap_source *source,
 					  perf_overflow_handler_t handler);
-/* Of @counter's recorded samples, those of cpu-clock in a fallback. */
-u64 st_counter_fallback_recorded(struct stacktap_counter *counter);
+/* Of @recorded samples, which were read once and the handler goes on from, those of cpu-clock in a fallback. */
+u64 st_counter_fallback_recorded(const struct stacktap_counter *counter, u64 recorded);
 /* Take @event, which st_counter_create_real() made, in place of cpu-clock, which is released, its samples recorded. */
 void st_counter_replace(struct stacktap_counter *counter, const struct stacktap_source *source,
 			struct perf_event *event, bool two_phase);

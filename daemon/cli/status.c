@@ -330,7 +330,7 @@ static void print_places(const struct status_session *session)
 
 			/* cpu-clock's own are not a PMU's, also those of a fallback that is over */
 			if (counts->type != PERF_TYPE_SOFTWARE || counts->fallback_errno)
-				recorded += counts->recorded - counts->fallback_recorded;
+				recorded += counts->recorded - min_of(counts->fallback_recorded, counts->recorded);
 			in_place += counts->in_place;
 			put_off += counts->put_off;
 		}
