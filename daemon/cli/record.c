@@ -257,9 +257,9 @@ static void print_totals(const struct record *record, const struct pipeline_stat
 			stats->loader.tables.refused_files, stats->loader.tables.last_refused);
 	if (stats->symbolizer.put_off && record->output.bytes)
 		fprintf(stderr, "[ stacktap record: frames that have no name for want of time or memory: %" PRIu64
-			"; `stacktap symbolize' names them later ]\n", stats->symbolizer.put_off);
+			"; `stacktap symbolize' names later what is in files ]\n", stats->symbolizer.put_off);
 	if (stats->loader.tables.deferred)
-		fprintf(stderr, "[ stacktap record: unwind tables put off, as compiling took too much of the time: %" PRIu64
+		fprintf(stderr, "[ stacktap record: times that an unwind table was put off for want of time: %" PRIu64
 			"; stacks in their files were walked by frame pointers meanwhile ]\n", stats->loader.tables.deferred);
 	if (record->is_step && record->output.bytes)
 		fprintf(stderr, "[ stacktap record: Captured %" PRIu64 " samples, %" PRIu64 " lost ]\n",

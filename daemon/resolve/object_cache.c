@@ -88,16 +88,16 @@ static void free_entry(struct objects *objects, struct entry *entry)
 	free(entry);
 }
 
-/* Not read, or in want of a CPU and long ago. */
-static bool wants_symtab(const struct symtab *symtab, uint64_t again_at)
+/* Not read, or in want of a CPU and long ago, or by whom that is too long for. */
+static bool wants_symtab(const struct objects *objects, const struct symtab *symtab, uint64_t again_at)
 {
-	return !symtab || (symtab->is_late && clock_monotonic() >= again_at);
+	return !symtab || (symtab->is_late && (parser_waits(objects->parser) || clock_monotonic() >= again_at));
 }
 
 /* What @symtab is from now on: a part of the functions is better than none, and all that there is of what cannot be read. */
 static int take_symtab(struct objects *objects, struct symtab **symtab, int error, struct symtab *read, uint64_t *ret_again_at)
 {
-	*ret_again_at = clock_monotonic() + (parser_waits(objects->parser) ? 0 : LATE_AGAIN_NS);
+	*ret_again_at = clock_monotonic() + LATE_AGAIN_NS;
 	if (error < 0 && *symtab) {
 		(*symtab)->is_late = objects_may_pass(error);
 		return 0;
@@ -446,6 +446,12 @@ static int reopen(struct objects *objects, struct entry *entry, uint32_t tgid)
 	return 0;
 }
 
+/* By its path. A process that has it mapped may lead to it all the same. */
+static bool is_only_unlinked(int error, uint32_t tgid)
+{
+	return !tgid && (error == -ENOENT || error == -ESTALE);
+}
+
 int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgid)
 {
 	bool wants;
@@ -454,13 +460,13 @@ int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgi
 	if (entry->error)
 		return entry->error;
 	entry->used = entry->fd_used = clock_monotonic();
-	wants = wants_symtab(entry->symtab, entry->read_again_at);
+	wants = wants_symtab(objects, entry->symtab, entry->read_again_at);
 	if (entry->fd < 0 && (wants || (!entry->symtab->names && entry->symtab->count))) {
 		r = reopen(objects, entry, tgid);
 		/* PLT entries have their names at hand, and so has a table that was read before */
 		if (r < 0 && !entry->symtab)
 			return r;
-		if (r < 0 && wants)
+		if (r < 0 && wants && !is_only_unlinked(r, tgid))
 			take_symtab(objects, &entry->symtab, r, NULL, &entry->read_again_at);
 	}
 	if (wants && entry->fd >= 0) {
@@ -478,7 +484,7 @@ int entry_read_mini(struct objects *objects, struct entry *entry, uint32_t tgid)
 	struct symtab *mini = NULL;
 	int r = 0;
 
-	if (entry->mini_error || !wants_symtab(entry->mini, entry->mini_again_at))
+	if (entry->mini_error || !wants_symtab(objects, entry->mini, entry->mini_again_at))
 		return 0;
 	if (entry->fd < 0)
 		r = reopen(objects, entry, tgid);

@@ -398,7 +398,7 @@ static void name_item(struct symbolizer *symbolizer, const struct window *window
 
 	parser_pay(symbolizer->parser, object->payer);
 	r = objects_symbols(symbolizer->objects, object, 0, &own, &debug);
-	if (r == -ESTALE || r == -ENOENT)
+	if (r == -ESTALE || r == -ENOENT || (r >= 0 && own.symtab && own.symtab->is_late && own.fd < 0))
 		r = objects_symbols(symbolizer->objects, object, find_process(window, object), &own, &debug);
 	for (size_t i = 0; r >= 0 && i < item->count; i++)
 		name_location(symbolizer, item->locations[i], &own, &debug, &budget);
@@ -703,8 +703,8 @@ static void read_behind(struct symbolizer *symbolizer)
 
 void symbolizer_after_window(struct symbolizer *symbolizer)
 {
-	/* at the end what is left of the time is for windows */
-	if (symbolizer->behind_count && atomic_load(&symbolizer->finish.at) == DEADLINE_NONE)
+	/* a window that waits reads it itself, with more time */
+	if (symbolizer->behind_count && symbolizer->options.names_ms)
 		read_behind(symbolizer);
 	drop_behind(symbolizer);
 	mount_namespace_table_trim(symbolizer->spaces, IDLE_NS);

@@ -75,7 +75,8 @@ void symbolizer_see_kernel_change(struct symbolizer *symbolizer);
 void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window);
 /*
  * Once it is on its way: read what there was no time for, in two seconds at most and but for the end, then close and forget
- * what was not used for a while. A hurry, which lasts until the window is written, does not keep it from that.
+ * what was not used for a while. A hurry, which lasts until the window is written, does not keep it from that. Not for
+ * who waits for names: the next window reads it itself, with more time.
  */
 void symbolizer_after_window(struct symbolizer *symbolizer);
 /*
