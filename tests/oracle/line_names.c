@@ -46,8 +46,8 @@ static int find_now(struct parser *parser, struct object *object, int fd, const 
 		    struct lines_answer *ret_answer)
 {
 	struct lines_facts facts;
-	uint64_t began;
-	int r = parser_begin_lines(parser, &began);
+	struct parser_work work;
+	int r = parser_begin_lines(parser, &work);
 
 	if (!r)
 		r = parser_debug(parser, object, fd, NOW_MS, &facts);
@@ -57,7 +57,7 @@ static int find_now(struct parser *parser, struct object *object, int fd, const 
 		r = parser_open_lines(parser, object, fd, facts.has_dwarf, NULL, NULL, NOW_MS);
 	if (!r)
 		r = parser_lines(parser, object, addresses, count, NOW_MS, ret_answer);
-	parser_end_lines(parser, began);
+	parser_end_lines(parser, &work);
 	return r;
 }
 
