@@ -242,6 +242,10 @@ test-stacks: ## stacks of Debian's programs in both guests against libdwfl and p
 	$(Q)for arch in x86_64 arm64; do \
 		$(MAKE) ARCH=$$arch LANE=stacks CASES="unwind_ exec_storm slices" vm || exit; done
 
+.PHONY: test-java
+test-java: ## stacks of the host's JRE in x86_64's guest, with its second compiler: what counts as complete is
+	$(Q)$(MAKE) ARCH=x86_64 LANE=runtimes CASES=java vm
+
 .PHONY: test-latency
 test-latency: ## what keeps interrupts off longest, by the kernel's own tracers; on PREEMPT_RT, too
 	$(Q)$(MAKE) ARCH=x86_64 KERNEL=latency LANE=latency CASES="latency kmod soak" vm
