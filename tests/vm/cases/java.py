@@ -21,7 +21,7 @@ CALLS = ("seventh", "sixth", "fifth", "fourth", "third", "second", "first")
 RUNS = (("plain", ()), ("pointers", ("-XX:+PreserveFramePointer",)))
 # so that emulated CPUs come to the last compiler, and no call is inlined
 HURRY = ("-XX:CompileThresholdScaling=0.02", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Seven.*")
-ENOUGH = 300
+ENOUGH = 200
 
 
 def write_map(t, pid):
@@ -45,7 +45,7 @@ def guest(t):
         t.equal(java.stdout.readline().strip(), "ready", f"{name}: it runs")
         t.until(lambda: spent(java.pid) > 20, 120, "its compilers")
         record, session = t.record(f"{name}.otlp", "-p", java.pid, "-F", 199, "--call-graph", "table")
-        t.until(lambda: sum(c["recorded"] for c in t.counts(session)) > 3 * ENOUGH, 120, "samples")
+        t.until(lambda: sum(c["recorded"] for c in t.counts(session)) > 9 * ENOUGH, 120, "samples")
         # of what is compiled by now
         t.ok(write_map(t, java.pid).startswith(b"0\n"), f"{name}: java has written its map")
         out, err = t.stop(record, 2)
@@ -85,10 +85,10 @@ def host(t):
         wrong = sum(s.count for names, s in samples if end_of(s) == "complete" and names[:8] != (*CALLS, "run"))
         t.ok(not wrong, f"{name}: of {ends.get('complete', 0)} stacks that count as complete {wrong} lack calls")
         if name == "pointers":
-            # an emulated CPU has no time for some
+            # an emulated CPU has no time for some, and the map none of what was compiled before
             whole = [(names, s.count) for names, s in samples if end_of(s) == "guessed"]
-            count, right = sum(n for _, n in whole), sum(n for names, n in whole if names[:8] == (*CALLS, "run"))
-            t.ok(count > ENOUGH / 2 and right >= 0.99 * count, f"{name}: {right} of {count} that were guessed have all seven calls")
+            count, right = sum(n for _, n in whole), sum(n for names, n in whole if names[:len(CALLS)] == CALLS)
+            t.ok(count > ENOUGH / 2 and right >= 0.95 * count, f"{name}: {right} of {count} that were guessed have all seven calls")
         else:
             guessed = total - ends.get("complete", 0)
             t.ok(guessed, f"{name}: {guessed} of {total} do not count as complete")
