@@ -315,7 +315,7 @@ test-perfetto: user ## what convert writes, read by Perfetto's trace_processor o
 	$(Q)/usr/bin/python3 -B tests/view/perfetto.py "$(abspath $(U))/stacktap" "$(abspath $(O))/view"
 
 .PHONY: test-go
-test-go: oracle-build user ## programs of Go 1.2 to 1.25, which Go fetches, by their own tools (Go >= 1.21; 2 GB) [GO="VERSION..."]
+test-go: oracle-build user ## programs of Go 1.2 to 1.27, which Go fetches, by their own tools (Go >= 1.21; 2 GB) [GO="VERSION..."]
 	$(Q)mkdir -p "$(O)/go-versions"
 	$(Q)/usr/bin/python3 -B tests/oracle/go_versions.py "$(abspath $(O)/oracle/line_names)" "$(abspath $(U)/stacktap)" \
 		"$(abspath $(O)/oracle/go_steps)" "$(abspath $(O)/go-versions)" $(GO)
