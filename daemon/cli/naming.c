@@ -303,6 +303,9 @@ static int name_once(struct naming *naming, struct naming_outcome *outcome, cons
 	uint32_t count;
 	int r = collect(naming, outcome->object, file, &wanted, &count);
 
+	if (!r && !count && !file->is_kernel && !outcome->note[0])
+		add_note(outcome, "its addresses are those of a process: only the program or library itself says which they are "
+			 "in the file (--binary, --sysroot)");
 	if (r < 0 || !count)
 		return r;
 	outcome->others = outcome->absent = outcome->unsaid = 0;
@@ -334,6 +337,17 @@ static int name_by(struct naming *naming, struct naming_outcome *outcome, const 
 	return r;
 }
 
+/* A file of the right build that was read and leaves something to be wished for. */
+static void note_nothing(struct naming_outcome *outcome, const struct debugfile *file)
+{
+	if (outcome->note[0])
+		return;
+	if (!outcome->found)
+		add_note(outcome, "it has no function at these addresses");
+	else if (!outcome->with_lines && file->with_dwarf)
+		add_note(outcome, "without lines: its DWARF has none for these addresses, or is damaged");
+}
+
 static int name_object(struct naming *naming, struct naming_outcome *outcome)
 {
 	struct debugfile file;
@@ -363,6 +377,8 @@ static int name_object(struct naming *naming, struct naming_outcome *outcome)
 		snprintf(outcome->note, sizeof(outcome->note), "%s", naming_failure(r));
 	else if (file.is_module)
 		check_functions(naming, outcome);
+	else
+		note_nothing(outcome, &file);
 	debugfile_close(&file);
 	return r == -E2BIG ? r : 0;
 }

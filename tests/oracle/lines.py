@@ -35,6 +35,7 @@ PER_FILE = 2000
 PER_PEER = 600 if os.environ.get("FULL") else 50    # of those, for addr2line and eu-addr2line
 PER_MESSAGE = 500
 START = 1_790_000_000_000_000_000
+NO_LINES = "without lines: its DWARF has none for these addresses, or is damaged"
 
 CXX = r"""
 #include <algorithm>
@@ -801,7 +802,8 @@ def check_circles(stacktap, work):
     write(recorded, Recording(one, [segment(one)[0] + at for at in (4, 9, 20)], ident="1234"))
     status, said = symbolize(stacktap, "--debug-dir", work, "--binary", one, "--binary", other, "-o", named, recorded)
     found = [[frame[0] for frame in frames] for frames in frames_of(named)[0].values()]
-    tell(status == 0 and len(found) == 3 and all(frames[-1:] == ["_start"] for frames in found) and not said["objects"][0]["note"],
+    tell(status == 0 and len(found) == 3 and all(frames[-1:] == ["_start"] for frames in found) and
+         said["objects"][0]["note"] == NO_LINES,
          "origins in a circle end, in one file and in the other", (found, said))
 
 
@@ -904,8 +906,14 @@ def check_recordings(program, stacktap, work):
              for message in frames_of(named)]
     tell(len(later) > 50 and found == [in_whole, {a: in_whole[a] for a in later}],
          "addresses as they were at run time, in one mapping or several", said)
-    symbolize(stacktap, "--debug-dir", tree, "--sysroot", empty, "-o", named, recorded)
-    tell(not any(frames_of(named)[0].values()), "a debug file alone cannot tell what those are")
+    _, said = symbolize(stacktap, "--debug-dir", tree, "--sysroot", empty, "-o", named, recorded)
+    tell(not any(frames_of(named)[0].values()) and "only the program or library itself" in (said["objects"][0]["note"] or ""),
+         "a debug file alone cannot tell what those are", said)
+    # the first entry of the PLT is no function's
+    write(recorded, Recording(stripped, [section(whole, ".plt")[0] - offset + vaddr], ident=ident))
+    status, said = symbolize(stacktap, "--binary", whole, "--sysroot", empty, "-o", named, recorded)
+    tell(status == 0 and said["objects"][0]["found"] == 0 and said["objects"][0]["note"] == "it has no function at these addresses",
+         "addresses in no function are said to be", said)
     # a mapping of 64 KiB pages begins before the segment
     before = offset % 65536
     base = 0x7f1234560000
@@ -968,8 +976,9 @@ def check_recordings(program, stacktap, work):
             ("entries in a circle", damaged(".debug_info", lambda b: b[:len(b) // 2] + b"\1" * (len(b) // 2))),
             ("a line table of noise", damaged(".debug_line", lambda b: b[:64] + noise.randbytes(len(b) - 64)))):
         status, said = with_file(make)
-        tell(status == 0 and not rules(named) and said["objects"][0]["found"] > 50 and not changes(recorded, named),
-             f"{what}: names of symbols are left", said)
+        said = said["objects"][0]
+        tell(status == 0 and not rules(named) and said["found"] > 50 and not changes(recorded, named) and
+             said["note"] == (None if said["with_lines"] else NO_LINES), f"{what}: names of symbols are left", said)
 
     def cut(path):
         with open(debug, "rb") as file, open(path, "wb") as out:
