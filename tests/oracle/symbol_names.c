@@ -5,11 +5,29 @@
  * Go's code has a G before it.
  * usage: symbol_names FILE
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
 
 #include "helper/parser.h"
+
+/* As record does at its end: ten seconds, and again while the parser had no CPU, as a busy host may let it happen. */
+static int read_table(struct parser *parser, const struct object *object, int fd, const struct symtab_reclaim *reclaim,
+		      struct symtab **ret_symtab)
+{
+	unsigned int tries = PARSER_TRIES;
+	int r;
+
+	parser_wait(parser, true);
+	for (;;) {
+		r = parser_symtab(parser, object, fd, reclaim, ret_symtab);
+		if ((r != -EAGAIN && (r < 0 || !(*ret_symtab)->is_late)) || !--tries)
+			return r;
+		if (!r)
+			symtab_free(*ret_symtab);
+	}
+}
 
 static bool make_room(void *ctx _unused_, size_t bytes _unused_)
 {
@@ -35,7 +53,7 @@ int main(int argc, char **argv)
 	if (!object || parser_new(&parser) < 0)
 		return 2;
 	object->size = (uint64_t)st.st_size;
-	r = parser_symtab(parser, object, fd, &reclaim, &symtab);
+	r = read_table(parser, object, fd, &reclaim, &symtab);
 	if (r < 0) {
 		fprintf(stderr, "%s: error %d\n", argv[1], -r);
 		return 1;
