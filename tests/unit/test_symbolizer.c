@@ -169,6 +169,23 @@ static void expect(struct symbolizer *symbolizer, struct image *image, struct ma
 		location_unref(location);
 }
 
+/* In as many windows as that takes. */
+static struct location *name_at_last(struct symbolizer *symbolizer, struct image *image, struct mapped_file *file, uint64_t offset)
+{
+	for (unsigned int windows = 0; windows < 100; windows++) {
+		struct location *location = location_new(file, offset, FRAME_NATIVE, false);
+		struct window *window = new_window(image, &location, 1);
+
+		symbolizer_resolve(symbolizer, window);
+		free_window(window);
+		if (!location->is_put_off)
+			return location;
+		location_unref(location);
+	}
+	fail_msg("put off again and again");
+	return NULL;
+}
+
 /* Each that was looked up has one outcome: @count frames have this one. */
 static void expect_source(struct symbolizer *symbolizer, enum name_source source, uint64_t count)
 {
@@ -483,15 +500,8 @@ static void a_long_debug_file_has_the_names_later(void **state)
 	fixture_run("touch long.debug");
 	expect(symbolizer, image, file, offset, "", &location);
 	assert_true(location->is_put_off);
-	for (unsigned int parts = 1; location->is_put_off; parts++) {
-		location_unref(location);
-		assert_true(parts < 100);
-		location = location_new(file, offset, FRAME_NATIVE, false);
-		struct window *window = new_window(image, &location, 1);
-
-		symbolizer_resolve(symbolizer, window);
-		free_window(window);
-	}
+	location_unref(location);
+	location = name_at_last(symbolizer, image, file, offset);
 	assert_string_equal(name_of(location), "own_work");
 	location_unref(location);
 	image_unref(image);
@@ -951,7 +961,8 @@ static void a_recording_waits_for_a_parser_without_a_cpu(void **state)
 	struct symbolizer_stats stats;
 	struct waiting waiting;
 	struct window *window;
-	uint64_t asked[COUNT];
+	uint64_t asked[COUNT], starved;
+	unsigned int named = 0, after = 0;
 	int first = 0;
 
 	(void)state;
@@ -975,26 +986,28 @@ static void a_recording_waits_for_a_parser_without_a_cpu(void **state)
 	starve_begin(parser_of(&waiting));
 	symbolizer_resolve(waiting.symbolizer, window);
 	starve_end();
+	stats = stats_of(&waiting);
+	starved = parser_starved(symbolizer_parser(waiting.symbolizer));
 	for (int i = 0; i < COUNT; i++) {
 		asked[i] = asked_at(mapped[i]);
-		assert_string_equal(name_of(locations[i]), "own_work");
-		assert_false(locations[i]->is_put_off);
+		named += !strcmp(name_of(locations[i]), "own_work") && !locations[i]->is_put_off;
+		after += asked[i] < asked[first];
 	}
-	stats = stats_of(&waiting);
-	assert_true(parser_starved(symbolizer_parser(waiting.symbolizer)) > 0);
-	assert_int_equal(stats.parser.set_apart, 0);
-	assert_int_equal(stats.put_off, 0);
-	/* by chance it has some of them in its time */
-	for (int i = 1; i < COUNT && stats.parser.helper.starved; i++)
-		assert_true(asked[i] < asked[first]);
+	/* what a test that fails leaves behind are the large tables of these */
 	free_window(window);
 	for (int i = 0; i < COUNT; i++) {
 		location_unref(locations[i]);
 		mapped_file_unref(mapped[i]);
 	}
 	end_waiting(&waiting);
+	assert_int_equal(named, COUNT);
+	assert_true(starved > 0);
+	assert_int_equal(stats.parser.set_apart, 0);
+	assert_int_equal(stats.put_off, 0);
+	/* by chance it has some of them in its time */
+	if (stats.parser.helper.starved)
+		assert_int_equal(after, COUNT - 1);
 }
-
 
 /* Neither the file after that is asked for, nor have others another turn. */
 static void a_hurry_reaches_what_others_ask(void **state)
@@ -1201,7 +1214,8 @@ static void what_the_end_of_a_window_refuses_is_late(void **state)
 		assert_non_null(mapped_file_object(mapped[i]));
 	}
 	waiting.offset = offset_of("crowd0", "own_work") + 4;
-	for (; unnamed && windows < 100; windows++) {
+	/* a host that is busy has no time for any of them in some windows */
+	for (; unnamed && windows < 4 * COUNT; windows++) {
 		const uint64_t late = stats_of(&waiting).late;
 
 		unnamed = 0;
@@ -1218,8 +1232,8 @@ static void what_the_end_of_a_window_refuses_is_late(void **state)
 			location_unref(locations[i]);
 		}
 		assert_int_equal(stats_of(&waiting).late, late + unnamed);
-		/* in each some more have their names */
-		assert_true(COUNT - unnamed > named);
+		/* in some there are more that have their names, in none are there fewer */
+		assert_true(COUNT - unnamed >= named);
 		named = COUNT - unnamed;
 		free_window(window);
 	}
@@ -1371,9 +1385,10 @@ static void expect_with_mini(const char *name, const char *pack, const char *fun
 	symbolizer_see_image(symbolizer, image, NULL);
 	symbolizer_see_file(symbolizer, image, file);
 	stop(pid);
-	expect(symbolizer, image, file, offset_of("whole", "own_work") + 4, function, &location);
+	/* a host that is busy may put it off */
+	location = name_at_last(symbolizer, image, file, offset_of("whole", "own_work") + 4);
+	assert_string_equal(name_of(location), function);
 	expect_source(symbolizer, SOURCE_MINI, function[0] != '\0');
-	assert_false(location->is_put_off);
 	entry = location->object->symbols;
 	assert_int_equal(entry->mini_error, error);
 	location_unref(location);
