@@ -88,7 +88,7 @@ static void free_entry(struct objects *objects, struct entry *entry)
 	free(entry);
 }
 
-/* Not read, or in want of a CPU and long ago, or by whom that is too long for. */
+/* Not read; or a part, as the parser had no CPU for more, and that was long ago or somebody waits for it. */
 static bool wants_symtab(const struct objects *objects, const struct symtab *symtab, uint64_t again_at)
 {
 	return !symtab || (symtab->is_late && (parser_waits(objects->parser) || clock_monotonic() >= again_at));
@@ -446,10 +446,9 @@ static int reopen(struct objects *objects, struct entry *entry, uint32_t tgid)
 	return 0;
 }
 
-/* By its path. A process that has it mapped may lead to it all the same. */
-static bool is_only_unlinked(int error, uint32_t tgid)
+bool entry_is_unlinked(const struct entry *entry, int error, uint32_t tgid)
 {
-	return !tgid && (error == -ENOENT || error == -ESTALE);
+	return !entry->is_debug && !tgid && (error == -ENOENT || error == -ESTALE);
 }
 
 int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgid)
@@ -464,9 +463,9 @@ int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgi
 	if (entry->fd < 0 && (wants || (!entry->symtab->names && entry->symtab->count))) {
 		r = reopen(objects, entry, tgid);
 		/* PLT entries have their names at hand, and so has a table that was read before */
-		if (r < 0 && !entry->symtab)
+		if (r < 0 && (!entry->symtab || entry_is_unlinked(entry, r, tgid)))
 			return r;
-		if (r < 0 && wants && !is_only_unlinked(r, tgid))
+		if (r < 0 && wants)
 			take_symtab(objects, &entry->symtab, r, NULL, &entry->read_again_at);
 	}
 	if (wants && entry->fd >= 0) {
@@ -488,6 +487,8 @@ int entry_read_mini(struct objects *objects, struct entry *entry, uint32_t tgid)
 		return 0;
 	if (entry->fd < 0)
 		r = reopen(objects, entry, tgid);
+	if (entry_is_unlinked(entry, r, tgid))
+		return r;
 	if (r == 0)
 		r = parser_mini_symtab(objects->parser, entry->object, entry->fd, &reclaim, &mini);
 	r = take_symtab(objects, &entry->mini, r, mini, &entry->mini_again_at);

@@ -185,6 +185,8 @@ int objects_symbols(struct objects *objects, struct object *object, uint32_t tgi
 	if (!symtab_is_stripped(entry->symtab))
 		return 0;
 	r = find_others(objects, entry, tgid, ret_debug);
+	if (entry_is_unlinked(entry, r, tgid))
+		return r;
 	ret_own->fd = entry->fd;
 	return r < 0 && objects_may_pass(r) ? OBJECTS_MORE_LATER : 0;
 }

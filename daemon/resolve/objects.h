@@ -51,9 +51,10 @@ struct object_symbols {
 /*
  * The functions of an object that objects_see() made, and in *ret_debug those of its separate debug file if it is
  * stripped and has one: /usr/lib/debug/.build-id/, on the host and, for files that are on no disk of it, in their
- * container; else those of its MiniDebugInfo. Valid until the next call. @tgid, a process that maps it, helps to find a file whose descriptor had
- * to be closed; 0: none is known. OBJECTS_MORE_LATER: the object's own are there, and it cannot be told right now
- * whether there are others.
+ * container; else those of its MiniDebugInfo. Valid until the next call. @tgid, a process that maps it, helps to find a file
+ * whose descriptor had to be closed; 0: none is known, and -ENOENT or -ESTALE says that something has to be read and the file
+ * is gone from its path. OBJECTS_MORE_LATER: the object's own are there, and it cannot be told right now whether there are
+ * others.
  */
 enum { OBJECTS_MORE_LATER = 1 };
 

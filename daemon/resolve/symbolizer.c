@@ -398,7 +398,7 @@ static void name_item(struct symbolizer *symbolizer, const struct window *window
 
 	parser_pay(symbolizer->parser, object->payer);
 	r = objects_symbols(symbolizer->objects, object, 0, &own, &debug);
-	if (r == -ESTALE || r == -ENOENT || (r >= 0 && own.symtab && own.symtab->is_late && own.fd < 0))
+	if (r == -ESTALE || r == -ENOENT)
 		r = objects_symbols(symbolizer->objects, object, find_process(window, object), &own, &debug);
 	for (size_t i = 0; r >= 0 && i < item->count; i++)
 		name_location(symbolizer, item->locations[i], &own, &debug, &budget);

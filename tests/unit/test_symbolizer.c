@@ -720,21 +720,26 @@ static void take_turn(void *ctx, size_t done, size_t count)
 	assert_false(parser_has_time(parser));
 }
 
-static struct waiting start_waiting(const char *name, unsigned int names_ms)
+/* A program that is there, and whose function is at @offset. */
+static struct waiting start_waiting_in(const char *name, uint64_t offset, unsigned int names_ms)
 {
 	const struct symbolizer_options options = {
 		.with_kernel_addresses = true, .names_ms = names_ms, .turn = take_turn, .turn_ctx = &turns,
 	};
-	const char *path = fixture_build(name, "", program);
-	struct waiting waiting = {
-		.offset = offset_of(name, "own_work") + 4, .file = file_of(path), .pid = start(path, NULL),
-	};
+	const char *path = fixture_path(name);
+	struct waiting waiting = { .offset = offset, .file = file_of(path), .pid = start(path, NULL) };
 
 	assert_int_equal(symbolizer_new(&options, &waiting.symbolizer), 0);
 	waiting.image = image_new(&files, (uint32_t)waiting.pid, 0, name);
 	symbolizer_see_image(waiting.symbolizer, waiting.image, NULL);
 	symbolizer_see_file(waiting.symbolizer, waiting.image, waiting.file);
 	return waiting;
+}
+
+static struct waiting start_waiting(const char *name, unsigned int names_ms)
+{
+	fixture_build(name, "", program);
+	return start_waiting_in(name, offset_of(name, "own_work") + 4, names_ms);
 }
 
 static void end_waiting(struct waiting *waiting)
@@ -877,6 +882,16 @@ static void a_window_does_not_wait_for_names(void **state)
 	end_waiting(&waiting);
 }
 
+/* As if the parser had had no CPU for more than none of its functions. */
+static void lose_functions(struct symtab *symtab)
+{
+	assert_non_null(symtab);
+	assert_false(symtab->is_late);
+	assert_true(symtab->count > 0);
+	symtab->is_late = true;
+	symtab->count = 0;
+}
+
 /* What was read of a file without a CPU is what there is for a minute, and for good if nobody reads more. */
 static void a_table_that_lacks_functions_is_read_again(void **state)
 {
@@ -887,9 +902,7 @@ static void a_table_that_lacks_functions_is_read_again(void **state)
 	(void)state;
 	resolve_one(&waiting, 0, true, false);
 	entry = mapped_file_object(waiting.file)->symbols;
-	assert_false(entry->symtab->is_late);
-	entry->symtab->is_late = true;
-	entry->symtab->count = 0;
+	lose_functions(entry->symtab);
 	calls = stats_of(&waiting).parser.helper.calls;
 	/* thread A makes another Location as long as this one's name may be missing */
 	resolve_one(&waiting, 0, false, false);
@@ -907,11 +920,13 @@ static void a_table_that_lacks_functions_is_read_again(void **state)
 	waiting = start_waiting("short", 0);
 	resolve_one(&waiting, 0, true, false);
 	entry = mapped_file_object(waiting.file)->symbols;
-	entry->symtab->is_late = true;
-	entry->symtab->count = 0;
+	lose_functions(entry->symtab);
+	/* whoever read that part, and whenever */
+	entry->read_again_at = UINT64_MAX;
 	kill(parser_of(&waiting), SIGKILL);
 	resolve_one(&waiting, 0, false, false);
 	resolve_one(&waiting, 0, true, false);
+	assert_false(entry->symtab->is_late);
 	end_waiting(&waiting);
 }
 
@@ -927,8 +942,7 @@ static void a_cached_frame_is_named_once_its_table_is_whole(void **state)
 	(void)state;
 	resolve_one(&waiting, 0, true, false);
 	entry = mapped_file_object(waiting.file)->symbols;
-	entry->symtab->is_late = true;
-	entry->symtab->count = 0;
+	lose_functions(entry->symtab);
 	location_cache_init(&cache);
 	for (int i = 0; i < 2; i++) {
 		struct window *window;
@@ -1399,8 +1413,7 @@ static void expect_with_mini(const char *name, const char *pack, const char *fun
 	assert_int_equal(after.helper.starts, 1);
 	/* a part of it is read again as a part of the file's own functions is */
 	if (function[0]) {
-		entry->mini->is_late = true;
-		entry->mini->count = 0;
+		lose_functions(entry->mini);
 		/* at once by who waits */
 		entry->mini_again_at = UINT64_MAX;
 		expect(symbolizer, image, file, offset_of("whole", "own_work") + 4, function, NULL);
@@ -1408,6 +1421,79 @@ static void expect_with_mini(const char *name, const char *pack, const char *fun
 	image_unref(image);
 	mapped_file_unref(file);
 	symbolizer_free(symbolizer);
+}
+
+/* Its path leads nowhere, and its descriptor was not used for long. */
+static void unlink_and_close(const struct waiting *waiting, struct entry *entry)
+{
+	unlink(entry->object->path);
+	entry->fd_used = 0;
+	symbolizer_after_window(waiting->symbolizer);
+	assert_int_equal(entry->fd, -1);
+}
+
+enum part { PART_FUNCTIONS, PART_NAMES, PART_MINI, PARTS };
+
+static void lose(struct entry *entry, enum part part)
+{
+	if (part == PART_NAMES)
+		free(steal_ptr(entry->symtab->names));	/* as those of a large file, which stay in it */
+	else
+		lose_functions(part == PART_MINI ? entry->mini : entry->symtab);
+}
+
+/* An upgrade: what is missing is read from the file that a process still runs. Once that is gone, what is there is all. */
+static void what_an_unlinked_file_lacks_is_read_through_its_process(void **state)
+{
+	(void)state;
+	for (enum part part = 0; part < PARTS; part++) {
+		const char *name = part == PART_MINI ? "mini_unlinked" : "unlinked";
+		struct location *location;
+		struct waiting waiting;
+		struct entry *entry;
+
+		if (part == PART_MINI)
+			build_with_mini(name, "xz -c mini.elf > mini.xz");
+		else
+			fixture_build(name, "", program);
+		waiting = start_waiting_in(name, offset_of(part == PART_MINI ? "whole" : name, "own_work") + 4, 0);
+		resolve_one(&waiting, 0, true, false);
+		entry = mapped_file_object(waiting.file)->symbols;
+		unlink_and_close(&waiting, entry);
+		lose(entry, part);
+		resolve_one(&waiting, 0, true, false);
+		assert_true(entry->fd >= 0);
+		unlink_and_close(&waiting, entry);
+		lose(entry, part);
+		kill(waiting.pid, SIGKILL);
+		waitid(P_PID, (id_t)waiting.pid, NULL, WEXITED | WNOWAIT);
+		expect(waiting.symbolizer, waiting.image, waiting.file, waiting.offset, "", &location);
+		assert_false(location->is_put_off);
+		location_unref(location);
+		end_waiting(&waiting);
+	}
+}
+
+/* No process leads to that one. */
+static void a_part_of_a_debug_file_that_is_gone_is_all_of_it(void **state)
+{
+	struct location *location;
+	struct waiting waiting;
+	struct entry *entry;
+
+	(void)state;
+	fixture_build("whole_linked", "-Wl,--build-id=sha1", program);
+	fixture_run("objcopy --only-keep-debug whole_linked gone.debug && strip -o linked_gone whole_linked && "
+		    "objcopy --add-gnu-debuglink=gone.debug linked_gone");
+	waiting = start_waiting_in("linked_gone", offset_of("whole_linked", "own_work") + 4, 0);
+	resolve_one(&waiting, 0, true, false);
+	entry = ((const struct entry *)mapped_file_object(waiting.file)->symbols)->debug->symbols;
+	unlink_and_close(&waiting, entry);
+	lose_functions(entry->symtab);
+	expect(waiting.symbolizer, waiting.image, waiting.file, waiting.offset, "", &location);
+	assert_false(location->is_put_off);
+	location_unref(location);
+	end_waiting(&waiting);
 }
 
 static void mini_debug_information_has_the_names(void **state)
@@ -2093,6 +2179,8 @@ int main(void)
 		cmocka_unit_test(an_unannounced_program_is_looked_at_for_its_sample),
 		cmocka_unit_test(a_program_without_an_answer_is_looked_at_for_its_sample),
 		cmocka_unit_test(what_a_dead_parser_did_not_name_is_put_off),
+		cmocka_unit_test(what_an_unlinked_file_lacks_is_read_through_its_process),
+		cmocka_unit_test(a_part_of_a_debug_file_that_is_gone_is_all_of_it),
 		cmocka_unit_test(mini_debug_information_has_the_names),
 		cmocka_unit_test(mini_debug_information_is_given_up),
 		cmocka_unit_test(sizeless_names_of_mini_debug_information_swallow_nothing),
