@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/deadline.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "broker/broker.h"
@@ -22,6 +23,7 @@ enum {
 	PAUSE_FIRST_MS = 100,	/* between a death and the next start, doubled by each in a row */
 	PAUSE_MAX_MS = 10000,
 	WAIT_MAX_MS = 500,	/* of such a pause is waited for */
+	LOOK_MS = 100,		/* whether somebody is in a hurry is looked at so often */
 	PROMPT_MS = 50,		/* who has not answered by then is watched whether it has a CPU */
 	STARVED_PERCENT = 50,	/* of the time without waiting for one: with less there was none to speak of */
 };
@@ -206,6 +208,8 @@ static int await_answer(struct helper *helper, struct helper_call *call, int *re
 	for (;;) {
 		left_ms = ((is_slow ? deadline : prompt) - now) / NSEC_PER_MSEC;
 		left_ms = max_of(left_ms, (uint64_t)1); /* 0 would be for ever */
+		if (call->hurried_ms)
+			left_ms = min_of(left_ms, (uint64_t)LOOK_MS);
 		r = call->can_cancel ? await_either(helper, call, left_ms) : 0;
 		if (!r)
 			r = set_patience(helper, left_ms);
@@ -216,6 +220,10 @@ static int await_answer(struct helper *helper, struct helper_call *call, int *re
 		now = clock_monotonic();
 		if (now >= deadline) {
 			r = -ETIMEDOUT;
+			break;
+		}
+		if (call->hurried_ms && now - began >= call->hurried_ms * NSEC_PER_MSEC && deadline_is_over(call->deadline)) {
+			r = -ECANCELED;
 			break;
 		}
 		if (!is_slow && now >= prompt) {

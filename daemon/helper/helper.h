@@ -16,6 +16,7 @@
 
 enum { HELPER_ABANDONED_MAX = 4 };
 
+struct deadline;
 struct helper;
 
 struct helper_stats {
@@ -37,6 +38,8 @@ struct helper_call {
 	int fd;			/* lent to the helper; -1: none */
 	unsigned int timeout_ms;
 	unsigned int start_ms;	/* for a helper that is being started; 0: as long as that may take */
+	unsigned int hurried_ms;	/* -ECANCELED, and no helper, after that if `deadline` is over by word; 0: it has `timeout_ms` */
+	const struct deadline *deadline;
 	bool can_cancel;	/* -ECANCELED, and no helper, as soon as `cancel_fd` can be read */
 	int cancel_fd;
 

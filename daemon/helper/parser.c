@@ -353,12 +353,16 @@ static int ask_symtab(struct parser *parser, enum helper_op op, const struct obj
 	struct parse_symbols symbols;
 	struct helper_call call = {
 		.op = op, .fd = fd, .timeout_ms = parser_read_ms(parser) + GRACE_MS,
+		.hurried_ms = PARSER_READ_MS + GRACE_MS,
 		.request = &file, .request_bytes = sizeof(file),
 		.answer = &symbols, .answer_bytes = sizeof(symbols), .wants_fd = true,
 	};
 	_cleanup_close_ int memfd = -1;
 	int r = parser_ask_for_names(parser, object, &call);
 
+	/* the parser was ended, which says nothing of the file */
+	if (r == -ECANCELED)
+		return -EAGAIN;
 	/* unpacking it would take as long the next time, and keep others waiting each time */
 	if (r == -ETIME && op == PARSE_MINI_SYMBOLS && call.ret_ns)
 		return -EFBIG;

@@ -50,6 +50,7 @@ void parser_free(struct parser *parser);	/* NULL is fine */
 /*
  * From now on who asks waits for names, or does not: tables of functions have PARSER_WAIT_MS, what has less is asked for
  * again while the parser has no CPU, PARSER_TRIES times, and no share of the time is kept for others, nor taken from it.
+ * Where somebody says that the time is over, a table that is being read then has what it has of who does not wait.
  */
 void parser_wait(struct parser *parser, bool is_waiting);
 bool parser_waits(const struct parser *parser);

@@ -6,6 +6,7 @@ int parser_call(struct parser *parser, struct helper_call *call)
 	int r;
 
 	call->start_ms = parser_start_ms(parser);
+	call->deadline = parser->deadline;
 	r = helper_call(parser->helper, call);
 	parser->is_starved = call->ret_is_starved;
 	parser->starved += parser->is_starved;

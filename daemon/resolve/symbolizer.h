@@ -81,7 +81,8 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window);
 void symbolizer_after_window(struct symbolizer *symbolizer);
 /*
  * Any thread: what symbolizer_resolve() has no name for yet stays without, now and in windows to come, until there is
- * no more hurry. It waits for nothing but the answer to a question that it has asked.
+ * no more hurry. It waits for nothing but the answer to a question that it has asked, a
+ * table of functions for two seconds.
  */
 void symbolizer_hurry(struct symbolizer *symbolizer, bool is_hurried);
 

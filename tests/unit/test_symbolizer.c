@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
@@ -890,6 +891,33 @@ static void lose_functions(struct symtab *symtab)
 	assert_true(symtab->count > 0);
 	symtab->is_late = true;
 	symtab->count = 0;
+}
+
+static void *hurry_soon(void *ctx)
+{
+	usleep(500000);
+	symbolizer_hurry(ctx, true);
+	return NULL;
+}
+
+/* Thread A waits for memory: not as long as a recording's names may take. That ends the parser, and accuses no file. */
+static void a_hurry_ends_a_long_question(void **state)
+{
+	struct waiting waiting = start_waiting("long_question", 0);
+	pthread_t hurrying;
+
+	(void)state;
+	/* as often as a file may end the parser, and once more */
+	for (int i = 0; i <= PARSER_DEATHS_MAX; i++) {
+		kill(parser_of(&waiting), SIGSTOP);
+		assert_int_equal(pthread_create(&hurrying, NULL, hurry_soon, waiting.symbolizer), 0);
+		resolve_one(&waiting, 0, false, true);
+		pthread_join(hurrying, NULL);
+		symbolizer_hurry(waiting.symbolizer, false);
+	}
+	assert_int_equal(stats_of(&waiting).parser.helper.timeouts + stats_of(&waiting).parser.helper.deaths, 0);
+	resolve_one(&waiting, 0, true, false);
+	end_waiting(&waiting);
 }
 
 /* What was read of a file without a CPU is what there is for a minute, and for good if nobody reads more. */
@@ -2165,6 +2193,7 @@ int main(void)
 		cmocka_unit_test(sections_too_large_together_are_given_up),
 		cmocka_unit_test(a_hurried_window_takes_the_names_that_are_there),
 		cmocka_unit_test(a_window_does_not_wait_for_names),
+		cmocka_unit_test(a_hurry_ends_a_long_question),
 		cmocka_unit_test(at_the_end_there_is_a_minute),
 		cmocka_unit_test(what_is_new_in_a_window_waits_for_credit),
 		cmocka_unit_test(a_table_that_lacks_functions_is_read_again),
