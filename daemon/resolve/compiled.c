@@ -39,8 +39,9 @@ static int compile_file(const struct tables_ops *ops, struct object *object, uin
 	int fd, r;
 
 	r = ops->open(ops->ctx, object, tgid, &fd);
+	/* there was no time to ask for it; a file that takes too long to open is one that is left alone */
 	if (r < 0)
-		return r;
+		return r == -ETIME ? -EDQUOT : r;
 	if (ops->cache) {
 		r = parser_key(ops->parser, object, fd, key, &machine);
 		if (r < 0)

@@ -548,7 +548,7 @@ static void make(struct tables *tables, struct object *object, uint32_t tgid, st
 	entry->is_unpaid = !has_credit(tables);
 	r = entry->is_unpaid ? -EDQUOT : compile(tables, object, tgid, &compiled);
 	/* nobody has time for it just now: that says nothing of the file */
-	entry->is_unpaid |= r == -ETIME && !has_time(tables);
+	entry->is_unpaid |= r == -EDQUOT || (r == -ETIME && !has_time(tables));
 	if (entry->is_unpaid) {
 		tables->stats.deferred++;
 		retry_later(tables, entry);

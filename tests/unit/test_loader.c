@@ -571,18 +571,22 @@ static void test_what_may_pass_is_tried_again(void **state _unused_)
 	assert_true(session.ranges[0].table_id != 0);
 }
 
-/* That nobody had time just then says nothing of the file. */
+/* That nobody had time just then says nothing of the file, whether the opener says so, or the parser. */
 static void test_a_hurry_refuses_no_file(void **state _unused_)
 {
 	struct parser *parser = symbolizer_parser(symbolizer);
 	uint64_t vaddr;
 
 	map(program("hurried", ""), BASE, &vaddr);
+	session.open_error = -ETIME;
+	assert_int_equal(load(), 0);
+	assert_int_equal(stats().tables.deferred, 1);
+	session.open_error = 0;
 	parser_until(parser, &(struct deadline){ .at = DEADLINE_NONE, .is_over = true });
 	assert_int_equal(load(), 0);
 	parser_until(parser, NULL);
 	assert_int_equal(session.ranges[0].table_id, 0);
-	assert_int_equal(stats().tables.deferred, 1);
+	assert_int_equal(stats().tables.deferred, 2);
 	assert_int_equal(stats().tables.failed + stats().tables.refused_files, 0);
 	assert_int_equal(load(), 0);
 	assert_true(session.ranges[0].table_id != 0);
