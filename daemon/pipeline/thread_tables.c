@@ -240,11 +240,12 @@ int tables_load_first(struct pipeline *pipeline)
 		r = capture_drain(pipeline->capture, &time);
 		if (r < 0)
 			return r;
-		/* once all have been sent, processes that start now take their turn like later ones */
+		/*
+		 * Once all have been sent, processes that start now take their turn like later ones. The side band has woken
+		 * thread B up for what was announced; where it is done with that already, the next round's does.
+		 */
 		pipeline->has_lists = process_table_send_lists(drain_processes(pipeline->drain),
 							       time, wanted == UINT64_MAX);
-		/* now, and not by the side band behind the pause */
-		queue_rouse(pipeline->requests);
 		pthread_mutex_lock(&pipeline->lock);
 		sent = pipeline->lists_sent;
 		done = pipeline->lists_done;
