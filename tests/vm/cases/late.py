@@ -114,8 +114,8 @@ def host(t):
     samples = [s for s in t.load("store.otlp") if s.process.executable.startswith("late_program") and s.stack and s.stack[0].frame_type == "native"]
     late = [s for s in samples if any(dict(frame.location_attributes).get("stacktap.unnamed") == "late" for frame in s.stack)]
     t.ok(late, f"{sum(s.count for s in late)} samples say that names came too late")
-    # all stacks of a program have these in common, so a frame of them that is not looked up again is in each later one
-    first = {s.process.executable: s.payload for s in sorted(late, key=lambda s: s.payload, reverse=True)}
+    # its stacks have most of their frames in common, so a frame that is not looked up again is in each later window
+    last = {s.process.executable: s.payload for s in sorted(late, key=lambda s: s.payload)}
     named = {s.process.executable for s in samples
-             if s.payload > first.get(s.process.executable, s.payload) and {"bottom", "descend", "main"} <= set(s.names)}
-    t.ok(named, f"{len(named)} of {len(first)} programs whose names came too late have them in later windows")
+             if s.payload > last.get(s.process.executable, s.payload) and {"bottom", "descend", "main"} <= set(s.names)}
+    t.ok(len(named) > len(last) / 2, f"{len(named)} of {len(last)} programs whose names came too late have them in later windows")
