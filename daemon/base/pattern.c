@@ -116,7 +116,7 @@ static bool parse_class(struct parser *parser, uint64_t *set)
 		parser->at += 2 + strlen(classes[i].name);
 		return true;
 	}
-	return fail(parser, "there is no such class of characters");
+	return fail(parser, "unknown character class");
 }
 
 static bool parse_set(struct parser *parser)
@@ -150,7 +150,7 @@ static bool parse_set(struct parser *parser)
 	for (size_t i = 0; is_inverse && i < SET_WORDS; i++)
 		set[i] = ~set[i];
 	if (pattern->set_count == MAX_SETS)
-		return fail(parser, "it has too many [ ]");
+		return fail(parser, "too many [ ]");
 	memcpy(pattern->sets[pattern->set_count], set, sizeof(set));
 	return put(parser, OP_SET, (uint8_t)pattern->set_count++);
 }
@@ -163,7 +163,7 @@ static bool parse_group(struct parser *parser)
 	bool is_kept = group < PATTERN_MAX_GROUPS;
 
 	if (++parser->depth > MAX_DEPTH)
-		return fail(parser, "it has too many ( in each other");
+		return fail(parser, "( is nested too deeply");
 	if (is_kept && !put(parser, OP_SAVE, (uint8_t)(2 * group)))
 		return false;
 	if (!parse_choices(parser))
@@ -186,20 +186,20 @@ static bool parse_atom(struct parser *parser)
 		return parse_set(parser);
 	case '^':
 	case '$':
-		return fail(parser, "it matches whole values, so ^ and $ have no place in it; "
-				    "\\^ and \\$ are the characters");
+		return fail(parser, "^ and $ are not allowed, as patterns match whole values; \\^ "
+				    "and \\$ match the characters");
 	case '.':
 		return put(parser, OP_ANY, 0);
 	case '*':
 	case '+':
 	case '?':
 	case '{':
-		return fail(parser, "there is nothing to repeat before *, +, ? or {");
+		return fail(parser, "nothing to repeat before *, +, ? or {");
 	case '\\':
 		c = (unsigned char)*parser->at++;
 		if (!c || isalnum(c))
 			return fail(parser,
-				    "a \\ stands before a character that has a meaning without it");
+				    "\\ before a letter, a digit or the end is not allowed");
 		break;
 	default:
 		break;

@@ -117,9 +117,10 @@ static int open_device(struct capture *capture)
 				    "stacktap: run it with sudo, or as a member with CAP_PERFMON",
 				    STACKTAP_DEVICE);
 	if (fd < 0 && errno == EPERM)
-		return capture_fail(-EPERM, "permission denied: %s asks for CAP_PERFMON or "
-				    "CAP_SYS_ADMIN: run it with sudo; who has them is refused by a "
-				    "device cgroup (a unit's DeviceAllow=, a container's --device)",
+		return capture_fail(-EPERM, "permission denied: %s requires CAP_PERFMON or "
+				    "CAP_SYS_ADMIN: run it with sudo; with one of them a device "
+				    "cgroup denies it (a unit's DeviceAllow=, a container's "
+				    "--device)",
 				    STACKTAP_DEVICE);
 	if (fd < 0 && errno == EMFILE)
 		return capture_fail(-EMFILE, "%s: %d sessions are open already, or this process "

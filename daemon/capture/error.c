@@ -34,13 +34,13 @@ int capture_fail_sideband(int error, uint32_t cpu)
 	case -EPERM:
 		if (file_read(AT_FDCWD, "/proc/sys/kernel/perf_event_paranoid", 64, &paranoid,
 			      NULL) < 0)
-			return capture_fail(error, "perf events are not available, so nobody tells "
-					    "of new mappings: the kernel lacks CONFIG_PERF_EVENTS "
-					    "or a sandbox hides them");
+			return capture_fail(error, "perf_event_open() is not available: cannot "
+					    "track mmap events; the kernel lacks "
+					    "CONFIG_PERF_EVENTS, or a sandbox hides it");
 		paranoid[strcspn(paranoid, "\n")] = '\0';
-		return capture_fail(error, "perf_event_open is refused, so nobody tells of new "
-				    "mappings: kernel.perf_event_paranoid is %s, which asks for "
-				    "CAP_SYS_ADMIN (CAP_PERFMON is enough up to 2); run as root or "
+		return capture_fail(error, "perf_event_open() denied: cannot track mmap events; "
+				    "kernel.perf_event_paranoid is %s, which requires "
+				    "CAP_SYS_ADMIN (CAP_PERFMON is enough up to 2): run as root or "
 				    "lower it", paranoid);
 	case -EMFILE:
 		return capture_fail(error, "too many open files: the side band needs one for each "
@@ -66,7 +66,7 @@ const char *capture_strerror(int error)
 	case -EACCES:
 		return "not permitted: run as root or with CAP_PERFMON";
 	case -EPROTO:
-		return "the loaded kernel module and this program are of different releases";
+		return "the loaded kernel module and this program are from different releases";
 	default:
 		return strerror(-error);
 	}

@@ -99,7 +99,7 @@ static int parse_option(int argc, char **argv, int option, struct annotate_optio
 	case 'M':
 		options->is_intel = !strcmp(optarg, "intel");
 		if (!options->is_intel && strcmp(optarg, "att") != 0)
-			return cli_usage_error("there is no style `%s'; there are att and intel", optarg);
+			return cli_usage_error("unknown --disassembler-style `%s': use att or intel", optarg);
 		return CLI_OK;
 	case OPT_PERCENT_LIMIT:
 		if (!cli_parse_percent(optarg, &options->least))
@@ -150,14 +150,15 @@ static int parse(int argc, char **argv, struct annotate_options *options)
 			return ret + 1;
 	}
 	if (optind == argc)
-		return cli_usage_error("annotate wants a FUNCTION; `stacktap report' lists the hottest") + 1;
+		return cli_usage_error("annotate needs a FUNCTION; `stacktap report' lists the hottest") + 1;
 	if (optind + 2 < argc)
 		return cli_usage_error("annotate takes one file, not also `%s'", argv[optind + 2]) + 1;
 	options->function = argv[optind];
 	if (optind + 1 < argc)
 		options->path = argv[optind + 1];
 	else if (access(options->path, F_OK) && !access(options->function, F_OK))
-		return cli_usage_error("annotate wants a FUNCTION before the file; `stacktap report %s' lists the hottest",
+		return cli_usage_error("annotate needs a FUNCTION before the file; `stacktap "
+				       "report %s' lists the hottest",
 				       options->function) + 1;
 	ret = places_check(&options->places, &options->default_directory);
 	return ret ? ret + 1 : 0;

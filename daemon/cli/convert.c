@@ -49,7 +49,7 @@ static int parse_value(const char *text, bool *ret_by_weight)
 	*ret_by_weight = !strcmp(text, "weight");
 	if (*ret_by_weight || !strcmp(text, "samples"))
 		return CLI_OK;
-	return cli_usage_error("value `%s' is neither samples nor weight", text);
+	return cli_usage_error("unknown --value `%s': use samples or weight", text);
 }
 
 static int parse_option(int argc, char **argv, int option, struct options *options)
@@ -67,8 +67,8 @@ static int parse_option(int argc, char **argv, int option, struct options *optio
 		options->job.format = convert_by_name(optarg);
 		if (options->job.format)
 			return CLI_OK;
-		return cli_usage_error("there is no format `%s'; there are pprof, folded, speedscope, "
-				       "firefox, perf-script and otlp", optarg);
+		return cli_usage_error("unknown --format `%s': use pprof, folded, speedscope, "
+				       "firefox, perf-script or otlp", optarg);
 	case OPT_VALUE:
 		return parse_value(optarg, &options->job.by_weight);
 	case 'j':
@@ -92,19 +92,19 @@ static bool has_start_lines(const struct model *model)
 static int check(struct options *options)
 {
 	if (!options->job.output)
-		return cli_usage_error("convert wants an output: -o FILE");
+		return cli_usage_error("convert needs an output: -o FILE");
 	if (!options->job.format && !options->is_import)
 		options->is_import = convert_ends_in(options->job.output, ".otlp");
 	if (!options->job.format && !options->is_import)
 		options->job.format = convert_by_path(options->job.output);
 	if (options->is_import && (!selection_is_empty(&options->job.selection) || options->job.by_weight))
-		return cli_usage_error("nothing can be selected of what becomes otlp: convert all of "
-				       "it, and select from that");
+		return cli_usage_error("samples cannot be selected when the output is otlp: "
+				       "convert all of it, and select when you read it");
 	if (!options->job.format && !options->is_import)
-		return cli_usage_error("`%s' does not end as a format's files do: name the format by "
-				       "--format; --help has both", options->job.output);
+		return cli_usage_error("`%s' has an unknown extension: use --format; "
+				       "--help lists both", options->job.output);
 	if (options->job.use_json && !strcmp(options->job.output, "-"))
-		return cli_usage_error("--json and -o - both want standard output");
+		return cli_usage_error("--json and -o - both write to standard output");
 	return CLI_OK;
 }
 

@@ -209,7 +209,7 @@ static int consider(struct search *search, const struct sysroot *sysroot, const 
 	r = parser_debug(search->finder->parser, candidate.object, candidate.fd, PARSER_LINES_MS, &candidate.facts);
 	if (r < 0 || !candidate.facts.is_elf) {
 		if (!search->rank)
-			note(search->best, "%s: %s", path, r < 0 ? parser_error(r) : "it is no ELF file");
+			note(search->best, "%s: %s", path, r < 0 ? parser_error(r) : "it is not an ELF file");
 		let_go(&candidate);
 		return min_of(r, 0);
 	}
@@ -218,7 +218,7 @@ static int consider(struct search *search, const struct sysroot *sysroot, const 
 	    (!is_good && !(crc && !candidate.facts.build_id[0] && has_crc(candidate.fd, *crc)))) {
 		if (!search->rank)
 			note(search->best, "%s is %s", path, !is_good ? "of another build" : candidate.facts.is_module ?
-			     "a kernel module's file" : "no kernel module's file, or of a machine whose are not read");
+			     "a kernel module's file" : "not a kernel module, or for an unsupported machine");
 		let_go(&candidate);
 		return 0;
 	}

@@ -192,9 +192,9 @@ int events_run(int argc, char **argv)
 	if (ret == -EPERM)
 		return cli_error("cannot listen to events: CAP_SYS_ADMIN is needed, run it with sudo");
 	if (ret == -ENOENT)
-		return cli_error("cannot listen to events: the module sends none on a kernel that "
-				 "cannot keep them to CAP_SYS_ADMIN; a stable release since December "
-				 "2023 can");
+		return cli_error("cannot listen to events: this kernel cannot restrict them to "
+				 "CAP_SYS_ADMIN, so the module sends none; stable releases since "
+				 "December 2023 can");
 	if (ret < 0)
 		return cli_error("cannot listen to events: %s", strerror(-ret));
 	return listen_to(control, &options);

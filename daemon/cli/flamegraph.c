@@ -50,8 +50,9 @@ static int parse_paths(const char *path, struct pair *pair)
 
 	pair->paths[DIFF_AFTER] = path ?: "stacktap.otlp";
 	if (*before && pair_has_times(pair))
-		return cli_usage_error("--diff names another file, --before-from and --before-to a time of the same one: "
-				       "use one of both");
+		return cli_usage_error("--diff compares with another file, --before-from and "
+				       "--before-to with another time of the same file: use one of "
+				       "them");
 	if (*before && !strcmp(*before, "-") && !strcmp(pair->paths[DIFF_AFTER], "-"))
 		return cli_usage_error("standard input cannot be both files");
 	if (pair_has_times(pair))
@@ -122,7 +123,7 @@ static int parse(int argc, char **argv, struct flamegraph_job *job)
 	if (!job->output)
 		job->output = job->is_svg ? "flamegraph.svg" : "flamegraph.html";
 	if (job->use_json && !strcmp(job->output, "-"))
-		return cli_usage_error("--json and -o - both want standard output") + 1;
+		return cli_usage_error("--json and -o - both write to standard output") + 1;
 	return CLI_OK;
 }
 

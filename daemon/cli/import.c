@@ -68,8 +68,9 @@ static int read_perf_data(struct import *import, const char *path)
 	close(fds[1]);
 	file = fdopen(fds[0], "r");
 	if (err)
-		return cli_error("%s is a file of perf, and perf script does not run here: %s. Run "
-				 "`perf script >x.perf' where it was recorded, and convert x.perf", path, strerror(err));
+		return cli_error("%s is a perf.data file, and `perf script' cannot be run here: "
+				 "%s. Run `perf script >x.perf' where it was recorded, and convert "
+				 "x.perf", path, strerror(err));
 	err = file ? import_perf_script(import, file) : -ENOMEM;
 	if (file)
 		fclose(steal_ptr(file));
@@ -112,7 +113,8 @@ static int read_input(struct import *import, const char *path, FILE *file)
 
 	rewind(file);
 	if (got == HEAD && !memcmp(head, perf_magic, HEAD) && !strcmp(path, "-"))
-		return cli_error("this is a perf.data, which perf script reads by its name: name the file");
+		return cli_error("standard input is a perf.data, which `perf script' reads by name "
+				 "only: pass the file's name");
 	if (got == HEAD && !memcmp(head, perf_magic, HEAD))
 		return read_perf_data(import, path);
 	if (got >= 2 && head[0] == 0x1f && head[1] == 0x8b)

@@ -122,10 +122,10 @@ static int run_alone(int argc, char **argv)
 	int ret = status_run(argc, argv);
 
 	if (ret == CLI_FAILED)
-		fputs("next: run `stacktap doctor', which says what this host lacks; then `sudo stacktap record "
-		      "-a --duration 10 -o - >stacktap.otlp' and `stacktap flamegraph'\n"
-		      "without the module: `stacktap convert -o stacktap.otlp perf.data', then `stacktap "
-		      "flamegraph'\n", stderr);
+		fputs("next: run `stacktap doctor', which checks this host; then `sudo stacktap "
+		      "record -a --duration 10 -o - >stacktap.otlp' and `stacktap "
+		      "flamegraph'\nwithout the module: `stacktap convert -o stacktap.otlp "
+		      "perf.data', then `stacktap flamegraph'\n", stderr);
 	return ret;
 }
 

@@ -227,7 +227,7 @@ const char *naming_failure(int error)
 {
 	switch (error) {
 	case -ENODATA:
-		return "there is nothing in it that names functions";
+		return "it has neither symbols nor DWARF";
 	case -EUCLEAN:
 		return "it has relocations that are damaged, or of an unknown type";
 	case -EFBIG:

@@ -88,7 +88,8 @@ int places_debuginfod(const struct debugfile_places *places, struct debuginfod *
 	if (!options.url)
 		return CLI_OK;
 	if (debuginfod_check_url(options.url) < 0)
-		return cli_usage_error("--debuginfod wants a URL like https://debuginfod.example, not `%s'",
+		return cli_usage_error("--debuginfod needs a URL like https://debuginfod.example, "
+				       "not `%s'",
 				       options.url);
 	if (places_cache("debuginfod", directory) < 0)
 		return cli_error("there is no directory to keep fetched debug files in: set HOME or "

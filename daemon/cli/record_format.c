@@ -26,7 +26,7 @@ static int say_endings(const char *output)
 				used += (size_t)snprintf(list + used, sizeof(list) - used, " %s",
 							 format->endings[i]);
 		}
-	return cli_usage_error("`%s' does not end as a format's files do; there are %s", output, list);
+	return cli_usage_error("`%s' has an unknown extension; known extensions are %s", output, list);
 }
 
 /* Standard output, a device or a pipe takes OTLP, and so does a name without any ending. */

@@ -187,8 +187,8 @@ static int set_periods(struct parse *parse)
 
 		has_own |= parse->periods[i] != 0;
 		if (parse->rate_hz && parse->periods[i] && (source->rate_hz || source->period))
-			return cli_usage_error("event `%s' has a rate or a period of its own: leave out "
-					       "the -c behind it", source->name);
+			return cli_usage_error("event `%s' sets its own rate or period: remove the "
+					       "-c after it", source->name);
 		is_taken |= !source->rate_hz && !source->period;
 		if (parse->is_fixed)
 			source->flags |= STACKTAP_SRC_NO_JITTER;
@@ -205,11 +205,11 @@ static int set_periods(struct parse *parse)
 			source->mode = STACKTAP_MODE_FREQ;
 	}
 	if (parse->last_period && !is_taken)
-		return cli_usage_error("-c is for nothing: each event has a rate or a period of its own");
+		return cli_usage_error("-c has no effect: every event sets its own rate or period");
 	if (parse->rate_hz && parse->last_period && !has_own)
-		return cli_usage_error("-F and -c together: put -c behind the -e that it is for");
+		return cli_usage_error("-F and -c together: put -c after the -e that it applies to");
 	if (parse->is_frequency && parse->last_period && !parse->rate_hz)
-		return cli_usage_error("--freq-mode wants a rate (-F), not a period (-c)");
+		return cli_usage_error("--freq-mode needs a rate (-F), not a period (-c)");
 	return CLI_OK;
 }
 
@@ -255,8 +255,7 @@ static int parse_option(struct parse *parse, int option)
 	case RECORD_CALL_GRAPH:
 		options->with_tables = !strcmp(optarg, "table");
 		if (!options->with_tables && strcmp(optarg, "fp"))
-			return cli_usage_error("there is no way to walk stacks `%s'; there are fp and "
-					       "table", optarg);
+			return cli_usage_error("unknown --call-graph `%s': use table or fp", optarg);
 		return CLI_OK;
 	case RECORD_SLICE_BYTES:
 		return set_slice(&options->slice_bytes, optarg);

@@ -41,7 +41,7 @@ int session_connect(struct control **ret_control, struct control_module *ret_mod
 		return not_connected(ret);
 	ret = control_get_module(control, &module);
 	if (ret < 0)
-		return session_refused(control, "cannot ask the module what it is", ret);
+		return session_refused(control, "cannot read the module's version", ret);
 	if (module.abi_major != STACKTAP_ABI_MAJOR)
 		return cli_error("the loaded module (version %s) speaks ABI %u.%u, this program "
 				 "%u.%u: install both from one version, then reload the module "

@@ -91,8 +91,8 @@ static int set_filter(const struct change *change, struct control *control,
 	int ret;
 
 	if (!change->no_filter && session->filter.is_partial)
-		return cli_error("%s: the kernel has no memory in one piece to tell the filter in force; "
-				 "replace it as a whole, with --no-filter", what);
+		return cli_error("%s: the kernel could not allocate memory to report the current "
+				 "filter; replace the whole filter with --no-filter", what);
 	/* borrowed from both; only read */
 	if (!change->no_filter)
 		merged = session->filter;
@@ -138,8 +138,8 @@ static int set_budget(const struct change *change, struct control *control,
 	int ret;
 
 	if (!session->has_budget)
-		return cli_error("%s: its module, of an ABI before 1.8, knows no budget; load the one of "
-				 "this version", what);
+		return cli_error("%s: the loaded module (ABI before 1.8) does not support a "
+				 "budget; load the module of this version", what);
 	ret = control_set_session(control, session->id, &request);
 	return ret < 0 ? session_refused(control, what, ret) : CLI_OK;
 }
@@ -151,8 +151,8 @@ static int set_ceiling(const struct change *change, struct control *control,
 	int ret;
 
 	if (!session->has_ceiling)
-		return cli_error("%s: its module, of an ABI before 1.11, knows no ceiling; load the one "
-				 "of this version", what);
+		return cli_error("%s: the loaded module (ABI before 1.11) does not support a "
+				 "ceiling; load the module of this version", what);
 	ret = control_set_session(control, session->id, &request);
 	return ret < 0 ? session_refused(control, what, ret) : CLI_OK;
 }
@@ -279,11 +279,11 @@ int set_run(int argc, char **argv)
 		}
 	}
 	if (optind + 1 != argc)
-		return cli_usage_error("set wants one session: an id, an owner's name, or all");
+		return cli_usage_error("set needs one session: an id, an owner's name, or all");
 	if (change.has_rate && change.has_period)
 		return cli_usage_error("--rate and --period exclude each other");
 	if (change.has_source && !change.has_rate && !change.has_period)
-		return cli_usage_error("--source wants --rate or --period");
+		return cli_usage_error("--source needs --rate or --period");
 	ret = filter_check(filter);
 	if (ret)
 		return ret;

@@ -61,7 +61,7 @@ static int run(int argc, char **argv, struct action *action, const char *help)
 	if (ret != CLI_GO_ON)
 		return ret;
 	if (optind + 1 != argc)
-		return cli_usage_error("%s wants one session: an id, an owner's name, or all",
+		return cli_usage_error("%s needs one session: an id, an owner's name, or all",
 				       action->verb);
 	action->is_all = !strcmp(argv[optind], "all");
 	ret = session_connect(&control, NULL);

@@ -185,7 +185,7 @@ static void print_cgroup(uint64_t id)
 	if (!control_cgroup_path(id, path, sizeof(path)))
 		printf(" %s", path);
 	else
-		printf(" %" PRIu64 " (removed or not to be seen from here)", id);
+		printf(" %" PRIu64 " (removed, or not visible from here)", id);
 }
 
 static void print_filter(const struct control_filter *filter)
@@ -201,7 +201,7 @@ static void print_filter(const struct control_filter *filter)
 		printf(" CPUs %s;", text);
 	}
 	if (filter->is_partial)
-		fputs(" ids that the kernel has no memory to tell;", stdout);
+		fputs(" ids that the kernel had no memory to report;", stdout);
 	print_ids("processes", filter->tgids, filter->tgid_count);
 	print_ids("threads", filter->tids, filter->tid_count);
 	print_ids("users", filter->uids, filter->uid_count);
@@ -277,8 +277,8 @@ static void print_cpus(const struct status_session *session)
 	if (missed)
 		printf("  missed %" PRIu64 " periods: timers were late\n", missed);
 	if (shared)
-		printf("  MULTIPLEXED: other counters take the place of %u of these in the PMU, "
-		       "which count %u %% of the time at least\n", shared, least);
+		printf("  MULTIPLEXED: %u of these counters share the PMU with others; each counts "
+		       "at least %u %% of the time\n", shared, least);
 	else if (multiplexed)
 		printf("  other counters took the place of these in the PMU %" PRIu64 " times\n",
 		       multiplexed);
@@ -349,8 +349,9 @@ static void print_costs(const struct status_session *session)
 		cost_add(&drain, &session->cpus[i].drain);
 	}
 	if (session->cpu_count && !session->cpus[0].has_costs)
-		puts("  time in the overflow handler: unknown, as is the rate of the CPU's own counter, or "
-		     "the module is older than ABI 1.6; nothing degrades");
+		puts("  time in the overflow handler: unknown, as the kernel does not know the "
+		     "frequency of the CPU's time counter (TSC, CNTVCT), or the module is older than "
+		     "ABI 1.6; the handler budget is not enforced");
 	print_cost("time in the overflow handler", &handler);
 	print_cost("time in phase 2", &drain);
 	print_places(session);
@@ -371,7 +372,7 @@ static void print_budget(const struct control_session *session)
 		printf("  DEGRADED: to keep the ceiling: kernel stacks up to %u frames, rates divided by "
 		       "%u\n", session->kernel_frames, session->rate_divisor);
 	if (session->degradations)
-		printf("  degraded by a step %" PRIu64 " times; another rate was refused %" PRIu64
+		printf("  degraded by a step %" PRIu64 " times; rate changes refused %" PRIu64
 		       " times\n", session->degradations, session->rates_refused);
 }
 

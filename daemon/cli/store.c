@@ -291,7 +291,7 @@ static int copy_parts(const struct options *options, struct parts *parts, struct
 	if (!copy->messages && options->has_part)
 		return select_found_nothing(&options->selection, options->directory);
 	if (!copy->messages && options->has_range)
-		return cli_error("there is nothing of that time in %s", options->directory);
+		return cli_error("%s has nothing from that time", options->directory);
 	if (!copy->messages) {
 		recording_fail_empty(options->directory, false, !parts->count, error, sizeof(error));
 		return cli_error("%s", error);
@@ -472,11 +472,11 @@ static int parse(int argc, char **argv, struct options *options)
 			return ret;
 	}
 	if (optind == argc)
-		return cli_usage_error("store is followed by list, export or prune");
+		return cli_usage_error("store needs a command: list, export or prune");
 	options->verb = argv[optind++];
 	options->directory = optind < argc ? argv[optind++] : DEFAULT_DIRECTORY;
 	if (optind < argc)
-		return cli_usage_error("`%s' is one directory too many", argv[optind]);
+		return cli_usage_error("store takes one directory, not also `%s'", argv[optind]);
 	return CLI_GO_ON;
 }
 
@@ -495,5 +495,5 @@ int store_run(int argc, char **argv)
 		ret = check(&options) ?: parts_open(options.directory, &parts);
 		return ret ? ret : verbs[i].run(&options, &parts);
 	}
-	return cli_usage_error("store is followed by list, export or prune, not `%s'", options.verb);
+	return cli_usage_error("unknown store command `%s': use list, export or prune", options.verb);
 }

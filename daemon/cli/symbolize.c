@@ -218,9 +218,9 @@ static int parse(int argc, char **argv, struct options *options)
 	if (optind < argc)
 		options->path = argv[optind];
 	if (!options->output)
-		return cli_usage_error("symbolize wants an output: -o FILE") + 1;
+		return cli_usage_error("symbolize needs an output: -o FILE") + 1;
 	if (options->use_json && !strcmp(options->output, "-"))
-		return cli_usage_error("--json and -o - both want standard output") + 1;
+		return cli_usage_error("--json and -o - both write to standard output") + 1;
 	ret = places_check(&options->places, &options->default_directory);
 	return ret ? ret + 1 : 0;
 }

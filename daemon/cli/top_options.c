@@ -65,8 +65,8 @@ static int set_group(struct top *top, const char *text)
 			return CLI_OK;
 		}
 	}
-	return cli_usage_error("there is no group `%s'; there are function, process, thread, object, "
-			       "container, service and cgroup", text);
+	return cli_usage_error("unknown --group `%s': use function, process, thread, object, "
+			       "container, service or cgroup", text);
 }
 
 static int parse_own(void *ctx, int option, const char *argument)
@@ -94,8 +94,7 @@ static int parse_own(void *ctx, int option, const char *argument)
 	case OPT_SORT:
 		top->browse.by_total = !strcmp(argument, "total");
 		if (!top->browse.by_total && strcmp(argument, "self"))
-			return cli_usage_error("there is no column `%s' to sort by; there are self and "
-					       "total", argument);
+			return cli_usage_error("unknown --sort `%s': use self or total", argument);
 		return CLI_OK;
 	case OPT_FILTER:
 		return name_filter_parse(&top->filter, argument);

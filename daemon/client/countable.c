@@ -67,13 +67,13 @@ static const char *reason_of(int error)
 {
 	switch (error) {
 	case -ENOENT:
-		return "no PMU of these CPUs has such an event";
+		return "no PMU of these CPUs has this event";
 	case -EOPNOTSUPP:
-		return "the PMU cannot interrupt for it, or not with what was asked for";
+		return "the PMU cannot sample it, or not with these modifiers";
 	case -EINVAL:
-		return "the PMU does not know this configuration";
+		return "the PMU rejects this configuration";
 	default:
-		return "there is no such PMU";
+		return "this host has no such PMU";
 	}
 }
 

@@ -160,8 +160,9 @@ static int refuse_precise(const char *event, const char *modifiers, bool user, b
 	if (has_colon && !user && !kernel)
 		length--;
 	return fail_invalid(error, error_size,
-			    "precise events are not supported: their address and their stack "
-			    "would be of two instructions; drop the modifier: %.*s%s%s", (int)length,
+			    "precise events are not supported: the sampled address and the stack "
+			    "would belong to different instructions; remove the modifier: "
+			    "%.*s%s%s", (int)length,
 			    event, user ? "u" : "", kernel ? "k" : "");
 }
 
@@ -174,7 +175,7 @@ static int parse_modifiers(const char *event, const char *text, struct control_s
 
 	if (!*text)
 		return fail_invalid(error, error_size,
-				    "nothing after the colon; modifiers are u and k");
+				    "no modifier after the colon; use u or k");
 	for (; *text; text++) {
 		if (*text == 'u')
 			user = true;
@@ -184,7 +185,7 @@ static int parse_modifiers(const char *event, const char *text, struct control_s
 			precise = true;
 		else
 			return fail_invalid(error, error_size,
-					    "unknown event modifier `%s'; there are u and k", text);
+					    "unknown event modifier `%s': use u or k", text);
 	}
 	if (precise)
 		return refuse_precise(event, modifiers, user, kernel, error, error_size);
@@ -203,8 +204,8 @@ static int unknown_event(const char *name, struct search *search, char *error, s
 	each_name(keep_nearest, search);
 	if (!near_helps(name, search->distance))
 		return fail_invalid(error, error_size,
-				    "unknown event `%.64s'; cycles, instructions, cpu-clock, page-faults, "
-				    "rNNN and PMU/term=value/ are some that work", name);
+				    "unknown event `%.64s'; known are cycles, instructions, "
+				    "cpu-clock, page-faults, rNNN, PMU/term=value/ and others", name);
 	return fail_invalid(error, error_size, "unknown event `%.64s'; did you mean `%s'?", name,
 			    search->nearest);
 }

@@ -140,7 +140,7 @@ static int add_comm(const struct addition *addition, const char *word)
 
 	if (strlen(word) >= STACKTAP_COMM_LEN)
 		return fail_invalid(addition->error, addition->error_size,
-				    "the kernel keeps %d bytes of a name: say `%.*s' for `%s'",
+				    "thread names have at most %d bytes: use `%.*s' for `%s'",
 				    STACKTAP_COMM_LEN - 1, STACKTAP_COMM_LEN - 1, word, word);
 	if (filter->comm_count == STACKTAP_MAX_COMMS)
 		return fail_with(-E2BIG, addition->error, addition->error_size,
@@ -194,13 +194,13 @@ static int open_cgroup(const struct addition *addition, const char *path)
 		magic = magic_of(fd);
 	if (magic == CGROUP_SUPER_MAGIC)
 		return fail_with(-EOPNOTSUPP, addition->error, addition->error_size,
-				 "%s is of cgroup v1; only cgroups of v2 can be filtered by", path);
+				 "%s is in cgroup v1; only cgroup v2 is supported", path);
 	if (magic == CGROUP2_SUPER_MAGIC)
 		return steal_fd(&fd);
 	mount = open_mount(NULL);
 	if (mount < 0)
 		return fail_with(-ENOENT, addition->error, addition->error_size,
-				 "no cgroup v2 is mounted here, and only its cgroups can be filtered by");
+				 "cgroup v2 is not mounted here; only its cgroups are supported");
 	if (fd >= 0)
 		close(fd);
 	path += strspn(path, "/");

@@ -403,9 +403,9 @@ static int check_task_filters(struct control *control)
 	if (ret < 0 || module.features & STACKTAP_FEATURE_TASK_FILTERS)
 		return ret;
 	snprintf(control->error, sizeof(control->error),
-		 "the loaded module (version %s, ABI %u.%u) cannot filter by thread, user, name and "
-		 "cgroup, which takes ABI 1.7: install the module of this program (ABI %u.%u) and "
-		 "reload it (%s)", module.version, module.abi_major, module.abi_minor,
+		 "the loaded module (version %s, ABI %u.%u) cannot filter by thread, user, name "
+		 "and cgroup, which needs ABI 1.7: install the module of this program (ABI %u.%u) "
+		 "and reload it (%s)", module.version, module.abi_major, module.abi_minor,
 		 STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR, KMODLOAD_RELOAD);
 	return -EPROTONOSUPPORT;
 }

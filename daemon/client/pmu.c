@@ -64,12 +64,12 @@ static int apply_format(const struct parse *parse, const char *format, const cha
 
 		if (sscanf(format, "%u-%u%n", &first, &last, &used) != 2) {
 			if (sscanf(format, "%u%n", &first, &used) != 1)
-				return fail(parse, "PMU %s describes its term %s in no known way",
+				return fail(parse, "PMU %s: unknown format of term %s",
 					    parse->pmu, term);
 			last = first;
 		}
 		if (first > last || last > 63)
-			return fail(parse, "PMU %s describes its term %s in no known way",
+			return fail(parse, "PMU %s: unknown format of term %s",
 				    parse->pmu, term);
 		bits = last - first + 1;
 		mask = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
@@ -79,7 +79,7 @@ static int apply_format(const struct parse *parse, const char *format, const cha
 		format += used;
 	} while (*format++ == ',');
 	if (value)
-		return fail(parse, "value of %s does not fit PMU %s", term, parse->pmu);
+		return fail(parse, "value of term %s is too large for PMU %s", term, parse->pmu);
 	return 0;
 }
 
@@ -96,7 +96,7 @@ static int apply_term(const struct parse *parse, char *term, int nesting)
 		errno = 0;
 		value = strtoull(equals + 1, &end, 0);
 		if (errno || !equals[1] || equals[1] == '-' || *end)
-			return fail(parse, "%s wants a number, not `%s'", term, equals + 1);
+			return fail(parse, "term %s needs a number, not `%s'", term, equals + 1);
 	}
 	if (!is_plain(term) || strlen(term) > MAX_TERM)
 		return fail(parse, "PMU %s has no term `%s'", parse->pmu, term);

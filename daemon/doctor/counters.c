@@ -91,12 +91,12 @@ void check_machine(struct doctor *doctor)
 	char name[128];
 
 	if (!doctor->is_virtual) {
-		say(doctor, DOCTOR_OK, "no hypervisor is to be seen");
+		say(doctor, DOCTOR_OK, "no hypervisor detected");
 		return;
 	}
 	machine_name(doctor, name, sizeof(name));
-	say(doctor, DOCTOR_OK, "virtual (%s), %s", name[0] ? name : "of a kind unknown",
-	    doctor->has_pmu ? "with a virtual PMU, which stands still while the host takes the CPU" :
+	say(doctor, DOCTOR_OK, "virtual (%s), %s", name[0] ? name : "unknown hypervisor",
+	    doctor->has_pmu ? "with a virtual PMU, which does not count while the host takes the CPU" :
 			      "without a virtual PMU");
 }
 
@@ -107,16 +107,17 @@ void check_pmu(struct doctor *doctor)
 
 	ret = look_into(doctor->root, pmu_directory, add_pmu, &pmus);
 	if (ret == -ENOENT) {
-		say(doctor, DOCTOR_PROBLEM, "the kernel knows no perf events (CONFIG_PERF_EVENTS), or "
-		    "/sys is not mounted");
+		say(doctor, DOCTOR_PROBLEM, "the kernel has no perf events (CONFIG_PERF_EVENTS), "
+		    "or /sys is not mounted");
 		remedy(doctor, "boot a kernel with CONFIG_PERF_EVENTS; mount -t sysfs sysfs /sys");
 	} else if (ret < 0) {
 		say_unknown(doctor, "the PMUs", ret);
 	} else if (doctor->has_pmu) {
 		say(doctor, DOCTOR_OK, "%s: samples on hardware events", pmus.names);
 	} else {
-		say(doctor, DOCTOR_WARNING, "none: samples are taken on cpu-clock, which sees "
-		    "regions with interrupts off at their end; hardware events cannot be counted");
+		say(doctor, DOCTOR_WARNING, "none: cpu-clock is used (fallback), so IRQ-off "
+		    "regions skid to where interrupts are re-enabled; hardware events cannot be "
+		    "counted");
 		remedy(doctor, doctor->is_virtual ?
 			       "give the virtual machine a PMU (QEMU: -cpu host,pmu=on; VMware: "
 			       "virtualize CPU performance counters)" :
@@ -132,11 +133,11 @@ void check_fallback(struct doctor *doctor)
 	char more[48] = "";
 
 	if (!input->module) {
-		say(doctor, DOCTOR_UNKNOWN, "known to privileged callers while the module is loaded");
+		say(doctor, DOCTOR_UNKNOWN, "unknown: needs privilege and the loaded module");
 		return;
 	}
 	if (!input->fallbacks) {
-		say(doctor, DOCTOR_OK, "every source that is sampled counts what it was asked for");
+		say(doctor, DOCTOR_OK, "no session uses the fallback to cpu-clock");
 		return;
 	}
 	if (input->fallbacks > 1)
@@ -148,9 +149,9 @@ void check_fallback(struct doctor *doctor)
 	if (!doctor->has_pmu)
 		remedy(doctor, "see the line pmu; `stacktap record -e cpu-clock' needs no PMU");
 	else if (first->error == EBUSY || first->error == ENOSPC)
-		remedy(doctor, "end who holds the counters, such as perf stat or the NMI watchdog "
-		       "(sysctl kernel.nmi_watchdog=0): it has them back within some 64 s then, or at "
-		       "once by stacktap stop and start %" PRIu64, first->session_id);
+		remedy(doctor, "stop what holds the counters, such as perf stat or the NMI "
+		       "watchdog (sysctl kernel.nmi_watchdog=0): the session gets them back within "
+		       "about 64 s, or at once by stacktap stop and start %" PRIu64, first->session_id);
 	else
 		remedy(doctor, "ask for an event that these CPUs can sample, without modifiers first; "
 		       "perf list names them");
@@ -182,7 +183,7 @@ void check_ibt(struct doctor *doctor)
 	/* the module needs nothing for it: it calls exported functions alone */
 	if (look_text(doctor->root, "proc/cmdline", &cmdline) == 0 &&
 	    look_has_word(cmdline, "ibt=off"))
-		say(doctor, DOCTOR_OK, "off (ibt=off); the module does not ask for that");
+		say(doctor, DOCTOR_OK, "off (ibt=off); the module does not require that");
 	else if (cpu_has(doctor, "ibt") || cpu_has(doctor, "bti"))
 		say(doctor, DOCTOR_OK, "the CPU checks branch targets; the module works with that");
 	else

@@ -31,8 +31,8 @@ static const char *told(struct doctor *doctor, const char *begin, const char *fi
 void check_unwind_tables(struct doctor *doctor)
 {
 	int length;
-	const char *line = told(doctor, "\n" STATUS_NO_TABLE, "none of the daemon's is too large",
-				"no daemon runs that would want some", &length);
+	const char *line = told(doctor, "\n" STATUS_NO_TABLE, "no table of the daemon is too large",
+				"no daemon is running", &length);
 
 	if (!line)
 		return;
@@ -44,10 +44,10 @@ void check_unwind_tables(struct doctor *doctor)
 		remedy(doctor, "stacktap unwind-info FILE says what its table takes, or why it has none");
 }
 
-#define REMEDY_CREDENTIALS "set the credentials that the receiver wants: headers or headers_file of [export]"
+#define REMEDY_CREDENTIALS "set the credentials that the receiver requires: headers or headers_file of [export]"
 #define REMEDY_ENDPOINT "correct the endpoint in [export], or turn profiles on there: docs/backends.md"
 #define REMEDY_OTHER "correct the endpoint in [export]: another server, or a proxy, answers there"
-#define REMEDY_LOG "look into the receiver's log: it answered with this error"
+#define REMEDY_LOG "see the receiver's log: it answered with this error"
 
 /* What an error begins with, as the exporter says it. */
 static const struct {
@@ -67,7 +67,7 @@ static const struct {
 	{ "The local store", "make room in the directory of [store], and let stacktapd write it" },
 	{ "Failed to connect", "start the receiver, or correct the endpoint in [export]" },
 	{ "Could not resolve", "correct the endpoint in [export], or the host's resolver" },
-	{ "", "stacktap status says how much waits; docs/troubleshooting.md has what it may be" },
+	{ "", "see docs/troubleshooting.md; stacktap status shows how much waits" },
 };
 
 /* Of several errors: a remedy that helps against two is there once, and one for which there is no room is left to them. */
@@ -139,8 +139,8 @@ static void say_receivers(struct doctor *doctor, const char *status, const char 
 void check_delivery(struct doctor *doctor)
 {
 	int length;
-	const char *line = told(doctor, "\n" STATUS_EXPORT_ERROR, "the daemon has no error of sending profiles",
-				"no daemon runs that would send profiles", &length);
+	const char *line = told(doctor, "\n" STATUS_EXPORT_ERROR, "the daemon sends profiles without errors",
+				"no daemon is running", &length);
 
 	if (!line)
 		return;

@@ -138,11 +138,11 @@ static void check_loaded(struct doctor *doctor)
 	if (!version) {
 		say_unknown(doctor, "the module", -ENOMEM);
 	} else if (!module && error == -ENODEV) {
-		say(doctor, DOCTOR_PROBLEM, "loaded, but this network namespace does not see it");
+		say(doctor, DOCTOR_PROBLEM, "loaded, but not visible in this network namespace");
 		remedy(doctor, "run stacktap on the host itself");
 	} else if (!module && (error == -EPERM || error == -EACCES)) {
-		say(doctor, DOCTOR_UNKNOWN, "loaded, version %s; its ABI is told to privileged "
-		    "callers only", version);
+		say(doctor, DOCTOR_UNKNOWN, "loaded, version %s; only privileged callers can read "
+		    "its ABI", version);
 		remedy(doctor, "sudo stacktap doctor");
 	} else if (!module) {
 		say(doctor, DOCTOR_PROBLEM, "loaded, version %s, but does not answer: %s", version,
@@ -191,7 +191,7 @@ void check_module(struct doctor *doctor)
 		    doctor->file_release);
 		remedy(doctor, "dkms autoinstall");
 	} else {
-		say(doctor, DOCTOR_WARNING, "not loaded; %s, version %s, is there to be",
+		say(doctor, DOCTOR_WARNING, "not loaded; %s, version %s, is installed",
 		    doctor->file, doctor->file_version);
 		remedy(doctor, "modprobe stacktap (stacktapd does that itself)");
 	}
@@ -234,7 +234,7 @@ void check_limits(struct doctor *doctor)
 	char ceiling[48];
 
 	if (!module) {
-		say(doctor, DOCTOR_UNKNOWN, "known to privileged callers while the module is loaded");
+		say(doctor, DOCTOR_UNKNOWN, "unknown: needs privilege and the loaded module");
 		return;
 	}
 	tables = percent(module->table_bytes + module->list_bytes, module->table_limit);
@@ -251,7 +251,7 @@ void check_limits(struct doctor *doctor)
 		    "does not fit is walked by frame pointers", tables);
 		remedy(doctor, "give the module a larger table_limit_mib");
 	} else if (module->has_ceiling && !module->ceiling_permille) {
-		say(doctor, DOCTOR_WARNING, "there is no ceiling for the CPU time of the module");
+		say(doctor, DOCTOR_WARNING, "the module's CPU time has no ceiling");
 		remedy(doctor, "echo 10 >/sys/module/stacktap/parameters/ceiling_permille, which is 1 %%");
 	} else {
 		say(doctor, DOCTOR_OK, "%u of %u sessions, %u %% of the memory for rings, %u %% of "

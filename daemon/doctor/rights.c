@@ -77,7 +77,7 @@ void check_privilege(struct doctor *doctor)
 		remedy(doctor, "run stacktap with sudo");
 	} else if (paranoid > 2) {
 		say(doctor, DOCTOR_PROBLEM, "CAP_PERFMON, but kernel.perf_event_paranoid is %lld, "
-		    "which asks for CAP_SYS_ADMIN", (long long)paranoid);
+		    "which requires CAP_SYS_ADMIN", (long long)paranoid);
 		remedy(doctor, "run stacktap with sudo, or sysctl kernel.perf_event_paranoid=2");
 	} else {
 		say(doctor, DOCTOR_OK, "CAP_PERFMON, enough for all but `stacktap events' while "
@@ -110,8 +110,8 @@ void check_kernel_symbols(struct doctor *doctor)
 		say(doctor, DOCTOR_OK, "readable (kernel.kptr_restrict is %lld)",
 		    (long long)restrict_level);
 	} else {
-		say(doctor, DOCTOR_WARNING, "hidden from who has no CAP_SYSLOG "
-		    "(kernel.kptr_restrict is %lld): functions of the kernel have no names",
+		say(doctor, DOCTOR_WARNING, "hidden without CAP_SYSLOG (kernel.kptr_restrict is "
+		    "%lld): functions of the kernel have no names",
 		    (long long)restrict_level);
 		remedy(doctor, "run stacktap with sudo");
 	}
@@ -125,10 +125,10 @@ void check_cgroup(struct doctor *doctor)
 		say(doctor, DOCTOR_OK, "version 1 with a unified hierarchy beside it");
 	} else if (look_for(doctor->root, "sys/fs/cgroup/memory") == 0 ||
 		   look_for(doctor->root, "sys/fs/cgroup/cpu") == 0) {
-		say(doctor, DOCTOR_WARNING, "version 1: containers are named all the same, but "
-		    "samples carry no cgroup of their own");
+		say(doctor, DOCTOR_WARNING, "version 1: containers are named, but samples carry no "
+		    "cgroup");
 		remedy(doctor, "boot with systemd.unified_cgroup_hierarchy=1");
 	} else {
-		say(doctor, DOCTOR_UNKNOWN, "cannot see it: /sys/fs/cgroup is not mounted");
+		say(doctor, DOCTOR_UNKNOWN, "unknown: /sys/fs/cgroup is not mounted");
 	}
 }

@@ -37,7 +37,7 @@ void check_secure_boot(struct doctor *doctor)
 	ssize_t got;
 
 	if (look_for(doctor->root, "sys/firmware/efi") == -ENOENT) {
-		say(doctor, DOCTOR_OK, "no EFI firmware, so none");
+		say(doctor, DOCTOR_OK, "off: no EFI firmware");
 		return;
 	}
 	got = look_bytes(doctor->root, "sys/firmware/efi/efivars/"
@@ -45,10 +45,10 @@ void check_secure_boot(struct doctor *doctor)
 			 sizeof(variable));
 	if (got == (ssize_t)sizeof(variable))
 		say(doctor, DOCTOR_OK, "%s", variable[VALUE] ?
-		    "on; what that asks of the module, `signature' tells" : "off");
+		    "on; `signature' says what it requires of the module" : "off");
 	else if (got == -ENOENT && look_for(doctor->root, "sys/firmware/efi/efivars") == 0)
-		say(doctor, DOCTOR_UNKNOWN, "the firmware's variables are not there; `mokutil "
-		    "--sb-state' as root may know");
+		say(doctor, DOCTOR_UNKNOWN, "the firmware's variables are not available; try "
+		    "`mokutil --sb-state' as root");
 	else
 		say_unknown(doctor, "the firmware's variable SecureBoot",
 			   got < 0 ? (int)got : -EINVAL);
@@ -134,22 +134,22 @@ static void check_signer(struct doctor *doctor, const char *who)
 	enum doctor_state state = is_signer_known(doctor->signer) ? DOCTOR_PROBLEM : DOCTOR_WARNING;
 
 	if (ret < 0) {
-		say(doctor, DOCTOR_UNKNOWN, "%s asks for one; the module has that of `%s', and only "
-		    "root sees whether the kernel knows the key", who, signer);
+		say(doctor, DOCTOR_UNKNOWN, "%s requires one; the module is signed by `%s', and "
+		    "only root can see whether the kernel has that key", who, signer);
 		remedy(doctor, "sudo stacktap doctor");
 	} else if (ret == KNOWN) {
-		say(doctor, DOCTOR_OK, "%s asks for one; the module has that of `%s', whose key the "
-		    "kernel has", who, signer);
+		say(doctor, DOCTOR_OK, "%s requires one; the module is signed by `%s', whose key "
+		    "the kernel has", who, signer);
 	} else if (ret == KNOWN_BY_NAME) {
-		say(doctor, DOCTOR_WARNING, "%s asks for one; the module has that of `%s', and the "
-		    "kernel has a key of that name, maybe an older one", who, signer);
+		say(doctor, DOCTOR_WARNING, "%s requires one; the module is signed by `%s', and "
+		    "the kernel has a key of that name, maybe an older one", who, signer);
 		if (certificate)
 			remedy(doctor, "mokutil --test-key %s; if it is not enrolled: mokutil "
 			       "--import %s, reboot and enrol it", certificate, certificate);
 		else
 			remedy(doctor, "mokutil --test-key CERTIFICATE; see docs/secure-boot.md");
 	} else {
-		say(doctor, state, "%s asks for one; the module has that of `%s', whose key the "
+		say(doctor, state, "%s requires one; the module is signed by `%s', whose key the "
 		    "kernel does not have", who, signer);
 		remedy(doctor, "mokutil --import %s, reboot and enrol it; see docs/secure-boot.md",
 		       certificate ?: "CERTIFICATE");
@@ -159,9 +159,9 @@ static void check_signer(struct doctor *doctor, const char *who)
 static void check_enforced(struct doctor *doctor, const char *who)
 {
 	if (doctor->is_loaded) {
-		say(doctor, DOCTOR_OK, "%s asks for one, and the module was accepted", who);
+		say(doctor, DOCTOR_OK, "%s requires one, and the module was accepted", who);
 	} else if (!doctor->file[0]) {
-		say(doctor, DOCTOR_WARNING, "%s asks for one: the module will have to be signed",
+		say(doctor, DOCTOR_WARNING, "%s requires one: the module will have to be signed",
 		    who);
 		remedy(doctor, "once it is built, doctor names the key that is to be enrolled; see "
 		       "docs/secure-boot.md");
@@ -170,7 +170,7 @@ static void check_enforced(struct doctor *doctor, const char *who)
 	} else if (doctor->is_signed) {
 		check_signer(doctor, who);
 	} else {
-		say(doctor, DOCTOR_PROBLEM, "%s asks for one, and the module has none", who);
+		say(doctor, DOCTOR_PROBLEM, "%s requires one, and the module has none", who);
 		/* dkms from 3 on makes its key while it builds, so that comes first */
 		remedy(doctor, "dkms build --force stacktap/%s -k %s; dkms install --force "
 		       "stacktap/%s -k %s; then doctor names the key that is to be enrolled; dkms "
@@ -193,10 +193,10 @@ void check_signature(struct doctor *doctor)
 	else if (ret < 0 && ret != -ENOENT)
 		say_unknown(doctor, "module.sig_enforce", ret);
 	else if (doctor->lockdown == LOCKDOWN_UNKNOWN && !has_securityfs(doctor))
-		say(doctor, DOCTOR_UNKNOWN, "module.sig_enforce asks for none; what lockdown asks for is "
-		    "not to be seen");
+		say(doctor, DOCTOR_UNKNOWN, "module.sig_enforce requires none; whether lockdown "
+		    "does is unknown");
 	else
-		say(doctor, DOCTOR_OK, "none is asked for");
+		say(doctor, DOCTOR_OK, "not required");
 }
 
 void check_lockdown(struct doctor *doctor)
@@ -207,7 +207,7 @@ void check_lockdown(struct doctor *doctor)
 			say(doctor, DOCTOR_OK, "this kernel has none");
 			break;
 		}
-		say(doctor, DOCTOR_UNKNOWN, "cannot see it: /sys/kernel/security is not mounted");
+		say(doctor, DOCTOR_UNKNOWN, "unknown: /sys/kernel/security is not mounted");
 		remedy(doctor, "mount -t securityfs securityfs /sys/kernel/security");
 		break;
 	case LOCKDOWN_NONE:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a receiver that did not take a payload is asked again: after pauses that get longer, or when it says. */
+/* When a receiver that did not accept a payload is asked again: after pauses that get longer, or when it says. */
 #ifndef STACKTAP_EXPORT_BACKOFF_H
 #define STACKTAP_EXPORT_BACKOFF_H
 

@@ -45,7 +45,7 @@ void complain(struct complaints *complaints, const char *what, const struct http
 void complaints_end(struct complaints *complaints)
 {
 	if (complaints->failed)
-		log_info("the receiver%s%s takes requests again; %" PRIu64 " failed", complaints->name[0] ? " " : "",
+		log_info("the receiver%s%s accepts requests again; %" PRIu64 " failed", complaints->name[0] ? " " : "",
 			 complaints->name, complaints->failed);
 	complaints->failed = 0;
 	memset(complaints->of, 0, sizeof(complaints->of));

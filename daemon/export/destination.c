@@ -329,7 +329,7 @@ static bool try_send(struct destination *destination, const struct body *body, u
 		complaints_end(&destination->complaints);
 		return true;
 	case HTTP_RETRY:
-		complain(&destination->complaints, "did not take a payload, which is sent again", &answer);
+		complain(&destination->complaints, "did not accept a payload, which is sent again", &answer);
 		backoff_begin(&destination->backoff, answer.retry_after_ms);
 		destination->failures++;
 		return false;

@@ -387,7 +387,7 @@ void http_post(struct http *http, const uint8_t *data, size_t size, enum compres
 
 	if (file_err) {
 		snprintf(answer.text, sizeof(answer.text), "headers_file %s: %s", http->headers_file,
-			 file_err == -EINVAL ? "it is no file of lines `name: value'" : strerror(-file_err));
+			 file_err == -EINVAL ? "it has a line that is not `name: value'" : strerror(-file_err));
 		*ret_answer = answer;
 		return;
 	}

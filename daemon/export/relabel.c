@@ -125,8 +125,8 @@ static int parse(struct rule *rule, char *error, size_t error_size)
 			break;
 	if (!count || i == ARRAY_SIZE(verbs))
 		return fail_invalid(error, error_size,
-				    "a rule begins with keep, drop, remove, rename, set or "
-				    "downsample: `%s'",
+				    "unknown rule `%s': it must begin with keep, drop, remove, "
+				    "rename, set or downsample",
 				    rule->text);
 	rule->verb = verbs[i].verb;
 	is_conditional = rule->verb == VERB_SET && count == 6 && !strcmp(words[3], "if");
@@ -167,7 +167,7 @@ static int parse(struct rule *rule, char *error, size_t error_size)
 		return 0;
 	ret = pattern_new(pattern, &rule->pattern, &wrong);
 	return ret == -EINVAL ? fail_invalid(error, error_size,
-					     "the pattern `%s' is wrong: %s", pattern,
+					     "invalid pattern `%s': %s", pattern,
 					     wrong) : ret;
 }
 
@@ -182,7 +182,7 @@ int relabel_add(struct relabel *relabel, const char *text, char *ret_error, size
 	}
 	if (strlen(text) >= RELABEL_MAX_TEXT)
 		return fail_invalid(ret_error, error_size,
-				    "a rule has %d bytes at most", RELABEL_MAX_TEXT - 1);
+				    "a rule may have at most %d bytes", RELABEL_MAX_TEXT - 1);
 	rule = calloc(1, sizeof(*rule));
 	if (!rule)
 		return -ENOMEM;

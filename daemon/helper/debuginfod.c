@@ -146,7 +146,7 @@ static int take_outcome(struct debuginfod *debuginfod, uint32_t outcome, const c
 	switch (outcome) {
 	case FETCH_ABSENT:
 		stats->absent++;
-		snprintf(ret_note, DEBUGINFOD_NOTE_MAX, "%s has no debug file of it", debuginfod->url);
+		snprintf(ret_note, DEBUGINFOD_NOTE_MAX, "%s does not have its debug file", debuginfod->url);
 		return -ENOENT;
 	case FETCH_TOO_LARGE:
 		stats->too_large++;
@@ -165,7 +165,7 @@ static int take_outcome(struct debuginfod *debuginfod, uint32_t outcome, const c
 		return -ETIME;
 	default:
 		stats->failed++;
-		snprintf(ret_note, DEBUGINFOD_NOTE_MAX, "its debug file cannot be had of %s: %s",
+		snprintf(ret_note, DEBUGINFOD_NOTE_MAX, "its debug file cannot be fetched from %s: %s",
 			 debuginfod->url, detail);
 		return -EIO;
 	}
@@ -254,7 +254,7 @@ int debuginfod_get(struct debuginfod *debuginfod, const char *build_id, char ret
 
 	/* it becomes a part of paths */
 	if (!build_id[0] || strlen(build_id) > 40 || build_id[strspn(build_id, "0123456789abcdef")]) {
-		snprintf(ret_note, DEBUGINFOD_NOTE_MAX, "it has no build-id that a server can be asked for");
+		snprintf(ret_note, DEBUGINFOD_NOTE_MAX, "it has no build-id, by which servers find debug files");
 		return -ENOENT;
 	}
 	debuginfod_path(debuginfod, build_id, ret_path);

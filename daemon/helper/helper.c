@@ -100,7 +100,7 @@ static int fail(struct helper *helper, int error)
 	int status = end(helper);
 
 	if (error == -ECANCELED) {
-		log_debug("%s: ended, nobody waits for it", serve_name(helper->kind));
+		log_debug("%s: ended, its request was cancelled", serve_name(helper->kind));
 	} else if (error == -ETIMEDOUT) {
 		helper->stats.timeouts++;
 		log_debug("%s: killed, it did not answer in time", serve_name(helper->kind));

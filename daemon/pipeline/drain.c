@@ -443,8 +443,8 @@ static void on_multiplexed(struct drain *drain, uint32_t cpu, uint16_t source, b
 	}
 	drain->stats.multiplexings++;
 	if (!(*now)++)
-		log_warning("multiplexed: other counters take the place of ours in the PMU, first "
-			    "of %s on CPU %u: it counts less than %u %% of the time",
+		log_warning("multiplexed: counters share the PMU with others; the first, %s on CPU "
+			    "%u, counts less than %u %% of the time",
 			    drain->sources[source].name, cpu, STACKTAP_MULTIPLEX_PERCENT);
 }
 

@@ -151,8 +151,8 @@ static int configure(struct pipeline *pipeline, struct control_change *change)
 	if (change->slice_bytes && minor >= SLICE_MAX_MINOR)
 		change->slice_max_bytes = pipeline->options.slice_max_bytes;
 	else if (change->slice_bytes < pipeline->options.slice_max_bytes && change->slice_bytes)
-		log_info("no sample takes more than %u bytes of its stack along: the kernel module "
-			 "has ABI %d.%u, and %d.%d is needed for that", change->slice_bytes,
+		log_info("no sample carries more than %u bytes of its stack: the kernel module has "
+			 "ABI %d.%u, more takes %d.%d", change->slice_bytes,
 			 STACKTAP_ABI_MAJOR, minor, STACKTAP_ABI_MAJOR, SLICE_MAX_MINOR);
 	r = control_set_session(pipeline->control, id, change);
 	if (r != -EPERM || !change->slice_bytes) {
@@ -215,11 +215,12 @@ static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t err
 		return r;
 	if (options->has_budget && capture_info(pipeline->capture)->abi_minor < BUDGET_MINOR)
 		return fail_with(-EOPNOTSUPP, ret_error, error_size,
-			    "the kernel module, of ABI 1.%u, knows no budget of handlers; load the one of "
-			    "this version", capture_info(pipeline->capture)->abi_minor);
+			    "the loaded module (ABI 1.%u) does not support a budget; load the "
+			    "module of this version", capture_info(pipeline->capture)->abi_minor);
 	if (options->has_ceiling && capture_info(pipeline->capture)->abi_minor < CEILING_MINOR)
 		return fail_with(-EOPNOTSUPP, ret_error, error_size,
-			    "the kernel module, of ABI 1.%u, knows no ceiling; load the one of this version",
+			    "the loaded module (ABI 1.%u) does not support a ceiling; load the "
+			    "module of this version",
 			    capture_info(pipeline->capture)->abi_minor);
 	for (size_t i = 0; i < options->source_count; i++)
 		if (capture_info(pipeline->capture)->abi_minor < JITTER_MINOR)

@@ -359,13 +359,13 @@ static const char *why_refused(int error)
 	case -EPERM:
 		return "another user owns it";
 	case -ENXIO:
-		return "it is no regular file";
+		return "it is not a regular file";
 	case -ESTALE:
 		return "it is older than the process, or was replaced";
 	case -EBADMSG:
-		return "it is none of this host's";
+		return "it is for another architecture";
 	case -ENOTRECOVERABLE:
-		return "the parser died of it";
+		return "the parser crashed or hung on it";
 	default:
 		return NULL;
 	}

@@ -14,11 +14,11 @@ void busy_tell(struct busy *busy, uint64_t busy_ns)
 	bool is_busy = seconds >= BUSY_SECONDS;
 
 	if (is_busy && !busy->has_said)
-		log_warning("one program has kept the thread that finds names busy for %" PRIu64
-			    " s: does a network or FUSE file system not answer? Nothing is "
-			    "exported until it does", seconds);
+		log_warning("the thread that finds names has been blocked for %" PRIu64
+			    " s by one program: a network or FUSE file system may not answer. "
+			    "Nothing is exported until it does", seconds);
 	else if (!is_busy && busy->has_said)
-		log_info("the thread that finds names goes on");
+		log_info("the thread that finds names continues");
 	busy->has_said = is_busy;
 }
 
@@ -28,8 +28,8 @@ bool busy_makes_progress(struct busy *busy, uint64_t now)
 	const char *name = work_hung(now, &taken);
 
 	if (name && !busy->has_told_hung)
-		log_error("thread %s has been at one piece of work for %" PRIu64 " s: the watchdog is not served any more, "
-			  "so that the service manager starts the daemon anew", name, (uint64_t)(taken / NSEC_PER_SEC));
+		log_error("thread %s has made no progress for %" PRIu64 " s: the watchdog is not notified any more, "
+			  "so the service manager restarts the daemon", name, (uint64_t)(taken / NSEC_PER_SEC));
 	busy->has_told_hung = name;
 	return !name;
 }

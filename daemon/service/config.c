@@ -282,7 +282,7 @@ static int take_section(void *ctx, const char *section)
 			return 0;
 		near_see(&near, options[i].section);
 	}
-	return fail_invalid(load->error, load->error_size, "there is no section [%.64s]%s", section,
+	return fail_invalid(load->error, load->error_size, "unknown section [%.64s]%s", section,
 			    meant(&near, hint));
 }
 
@@ -302,7 +302,7 @@ static int take_option(void *ctx, const char *section, const char *name, const c
 		near_see(&near, options[i].name);
 	}
 	return fail_invalid(load->error, load->error_size,
-			    "there is no option `%.64s' in section [%s]%s",
+			    "unknown option `%.64s' in section [%s]%s",
 			    name, section, meant(&near, hint));
 }
 
@@ -395,9 +395,9 @@ static int check_directories(const struct config *config, char *error, size_t er
 		for (size_t k = 0; k < i; k++)
 			if (directories[i] && directories[k] && same_directory(directories[i], directories[k]))
 				return fail_invalid(error, error_size, i == 1 ?
-						    "[spool] and [store] need directories of their own" :
-						    "[store] and each destination's spool need directories of "
-						    "their own");
+						    "[spool] and [store] must use different directories" :
+						    "[store] and each destination's spool must use "
+						    "different directories");
 	return 0;
 }
 
@@ -412,17 +412,17 @@ int config_check(const struct config *config, char *error, size_t error_size)
 
 	if (config->window_max_seconds < config->window_seconds)
 		return fail_invalid(error, error_size,
-				    "window_max_seconds is below window_seconds");
+				    "window_max_seconds must not be less than window_seconds");
 	if (config->budget_ns && config_budget(config, &budget_ns) < 0)
 		return fail_invalid(error, error_size,
-				    "budget_ns is a number of ns below 2^32, or empty for "
-				    "the module's default, not `%s'", config->budget_ns);
+				    "budget_ns must be a number of ns below 2^32, or empty for the "
+				    "module's default, not `%s'", config->budget_ns);
 	if (config->ceiling && !percent_parse(config->ceiling, &permille))
 		return fail_invalid(error, error_size,
-				    "ceiling is a percentage from 0 to 100 with at most one "
+				    "ceiling must be a percentage from 0 to 100 with at most one "
 				    "decimal, or empty for the module's ceiling alone, not `%s'", config->ceiling);
 	if (config->kernel_suffix && strlen(config->kernel_suffix) >= ENCODE_MAX_SUFFIX)
-		return fail_invalid(error, error_size, "kernel_suffix has %d bytes at most",
+		return fail_invalid(error, error_size, "kernel_suffix may have at most %d bytes",
 				    ENCODE_MAX_SUFFIX - 1);
 	if (config->user_only && config->kernel_only)
 		return fail_invalid(error, error_size,
@@ -430,12 +430,12 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	if (config->ring_bytes & (config->ring_bytes - 1) ||
 	    config->sideband_bytes & (config->sideband_bytes - 1))
 		return fail_invalid(error, error_size,
-				    "ring_bytes and sideband_bytes are powers of two");
+				    "ring_bytes and sideband_bytes must be powers of two");
 	if (config->slice_bytes % 8 || config->slice_max_bytes % 8)
 		return fail_invalid(error, error_size,
-				    "slice_bytes and slice_max_bytes are multiples of 8");
+				    "slice_bytes and slice_max_bytes must be multiples of 8");
 	if (config->slice_max_bytes && config->slice_max_bytes < STACKTAP_MIN_SLICE_BYTES)
-		return fail_invalid(error, error_size, "slice_max_bytes is 0 or at least %d",
+		return fail_invalid(error, error_size, "slice_max_bytes must be 0 or at least %d",
 				    STACKTAP_MIN_SLICE_BYTES);
 	if (config->endpoint && !environment_is_url(config->endpoint))
 		return fail_invalid(error, error_size,
@@ -460,8 +460,8 @@ int config_check(const struct config *config, char *error, size_t error_size)
 				    "push_headers are not of the form key=value,key=value");
 	if (config->debuginfod && debuginfod_check_url(config->debuginfod) < 0)
 		return fail_invalid(error, error_size,
-				    "debuginfod is a URL like https://debuginfod.example, "
-				    "not `%s'", config->debuginfod);
+				    "debuginfod must be a URL like https://debuginfod.example, not "
+				    "`%s'", config->debuginfod);
 	if (config->metrics_listen && endpoint_check(config->metrics_listen, error, error_size) < 0)
 		return -EINVAL;
 	if (config->serve_listen && endpoint_check(config->serve_listen, error, error_size) < 0)

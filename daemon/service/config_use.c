@@ -30,7 +30,7 @@ int config_sources(const struct config *config, struct control_source *ret_sourc
 			source->mode = STACKTAP_MODE_FREQ;
 		if (config->is_frequency && config->period)
 			return fail_invalid(error, error_size,
-					    "mode = frequency wants a rate, not a period");
+					    "mode = frequency needs a rate, not a period");
 	}
 	*ret_count = config->event_count;
 	return 0;

@@ -146,8 +146,8 @@ int delivery_init(struct delivery *delivery, const struct config *config, char *
 	delivery->exporter.store_max_age_ms = config->store_max_age_hours * MS_PER_HOUR;
 	delivery->exporter.with_journal = config->with_journal;
 	if (!err && !has_receiver && !config->store_directory) {
-		snprintf(error, error_size, "profiles have nowhere to go: set endpoint in [export], "
-			 "OTEL_EXPORTER_OTLP_ENDPOINT, or directory in [store]");
+		snprintf(error, error_size, "no destination for profiles: set endpoint in "
+			 "[export], OTEL_EXPORTER_OTLP_ENDPOINT, or directory in [store]");
 		err = -EINVAL;
 	}
 	if (err < 0)

@@ -34,10 +34,11 @@ int endpoint_check(const char *listen, char *ret_error, size_t error_size)
 	if (!err)
 		return 0;
 	if (err == -EADDRNOTAVAIL)
-		snprintf(ret_error, error_size, "listen is of the loopback interface, which `%s' is not; a proxy "
-			 "that asks for credentials can show it to others", listen);
+		snprintf(ret_error, error_size, "listen must be an address of the loopback "
+			 "interface, not `%s'; for access from other hosts use a proxy that "
+			 "authenticates", listen);
 	else
-		snprintf(ret_error, error_size, "listen is 127.0.0.1:PORT, [::1]:PORT or unix:/PATH, not `%s'",
+		snprintf(ret_error, error_size, "listen must be 127.0.0.1:PORT, [::1]:PORT or unix:/PATH, not `%s'",
 			 listen);
 	return -EINVAL;
 }
@@ -53,7 +54,7 @@ static void say_ready(struct web_answer *answer, const struct snapshot *snapshot
 	if (!snapshot->session_id)
 		say(answer, UNAVAILABLE, snapshot->error ? snapshot->error : "not sampling");
 	else if (snapshot->pipeline && snapshot->pipeline->busy_ns[THREAD_NAMES] > BUSY_SECONDS * NSEC_PER_SEC)
-		say(answer, UNAVAILABLE, "one file or window keeps the thread that finds names; see the log");
+		say(answer, UNAVAILABLE, "the thread that finds names is blocked by one file or window; see the log");
 	else
 		say(answer, OK, "sampling");
 }
@@ -84,9 +85,9 @@ static void answer_request(void *ctx, const char *path, const struct web_request
 	if (!strcmp(path, "/healthz")) {
 		say(answer, OK, "alive");
 	} else if (strcmp(path, "/metrics") && strcmp(path, "/readyz")) {
-		say(answer, NOT_FOUND, "There is nothing here. Ask for /metrics, /healthz or /readyz.");
+		say(answer, NOT_FOUND, "Not found. Ask for /metrics, /healthz or /readyz.");
 	} else if (!is_known) {
-		say(answer, UNAVAILABLE, "The configuration is being read again. Ask a little later.");
+		say(answer, UNAVAILABLE, "The configuration is being read again. Try again in a moment.");
 	} else if (!strcmp(path, "/readyz")) {
 		say_ready(answer, &snapshot);
 	} else {

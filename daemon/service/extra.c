@@ -188,8 +188,8 @@ int extra_take(const struct extra_options *options, struct web_answer *answer, c
 	extra.complaints = complaints;
 	err = take(&extra, answer, ret_reason, reason_size);
 	if (err == -ENOENT) {
-		snprintf(ret_reason, reason_size, "There is no `stacktap' beside stacktapd, which would take this profile: "
-			 "install both.");
+		snprintf(ret_reason, reason_size, "`stacktap', which takes this profile, is not "
+			 "installed beside stacktapd: install both.");
 		return -ENOEXEC;
 	}
 	return err == -ENOMSG ? tell_why(&extra, ret_reason, reason_size) : err;

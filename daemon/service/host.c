@@ -141,9 +141,8 @@ int host_resource_load(const struct environment *environment, const char *text,
 	if (ret < 0) {
 		if (ret == -E2BIG)
 			snprintf(ret_error, error_size,
-				 "there are more than %d resource attributes, the host's own "
-				 "included; give fewer in OTEL_RESOURCE_ATTRIBUTES or [resource] "
-				 "attributes",
+				 "more than %d resource attributes, including the host's own: set "
+				 "fewer in OTEL_RESOURCE_ATTRIBUTES or [resource] attributes",
 				 ENCODE_MAX_RESOURCE);
 		else
 			snprintf(ret_error, error_size, "cannot describe this host: %s",

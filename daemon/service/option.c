@@ -86,12 +86,12 @@ static int set_choice(const struct option *option, unsigned int *field, const ch
 			return 0;
 		}
 	if (words[2])
-		return fail_invalid(error, error_size, "%s is %s, %s or %s, not `%s'", option->name,
+		return fail_invalid(error, error_size, "%s must be %s, %s or %s, not `%s'", option->name,
 				    *words[0] ? words[0] : "empty", words[1], words[2], text);
 	if (!words[1])
 		return fail_invalid(error, error_size, "%s is %s, not `%s'", option->name, words[0], text);
 	return fail_invalid(error, error_size,
-			    "%s is %s or %s, not `%s'", option->name, words[0], words[1], text);
+			    "%s must be %s or %s, not `%s'", option->name, words[0], words[1], text);
 }
 
 int option_set(const struct option *option, void *base, const char *text, char *error, size_t error_size)
@@ -105,7 +105,7 @@ int option_set(const struct option *option, void *base, const char *text, char *
 	case OPTION_BOOL:
 		if (parse_bool(text, field) < 0)
 			return fail_invalid(error, error_size,
-					    "%s is yes or no, not `%s'", option->name, text);
+					    "%s must be yes or no, not `%s'", option->name, text);
 		return 0;
 	case OPTION_YES_NO:
 		if (!parse_bool(text, &is_yes))
@@ -120,7 +120,7 @@ int option_set(const struct option *option, void *base, const char *text, char *
 				return 0;
 			}
 		return fail_invalid(error, error_size,
-				    "%s is error, warning, info or debug, not `%s'",
+				    "%s must be error, warning, info or debug, not `%s'",
 				    option->name, text);
 	case OPTION_NUMBER:
 	case OPTION_BYTES:
@@ -131,7 +131,7 @@ int option_set(const struct option *option, void *base, const char *text, char *
 	}
 	if (option_parse_number(option, text, field) < 0)
 		return fail_invalid(error, error_size,
-				    "%s is a number from %" PRIu64 " to %" PRIu64 ", not `%s'",
+				    "%s must be a number from %" PRIu64 " to %" PRIu64 ", not `%s'",
 				    option->name, option->minimum, option->maximum, text);
 	return 0;
 }

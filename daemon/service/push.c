@@ -94,7 +94,7 @@ static void send_bytes(struct push *push, const struct buffer *plain, unsigned i
 		see_failed(push, answer.text);
 		complain(&push->complaints, answer.result == HTTP_UNCONFIRMED ?
 			 "did not confirm a request; the next one has its sums as well" :
-			 "did not take a request; the next one has its sums", &answer);
+			 "did not accept a request; the next one has its sums", &answer);
 		return;
 	}
 	complaints_end(&push->complaints);

@@ -69,7 +69,7 @@ int receiver_set(struct receiver *receiver, const char *option, const char *text
 		if (!strcmp(options[i].name, option))
 			return option_set(&options[i], receiver, text, error, error_size);
 	return fail_invalid(error, error_size,
-			    "there is no option `%s' in section [destination %s]", option,
+			    "unknown option `%s' in section [destination %s]", option,
 			    receiver->name);
 }
 
@@ -84,7 +84,7 @@ int receiver_check(const struct receiver *receiver, char *error, size_t error_si
 				    "unix:/", receiver->name);
 	if (receiver->kernel_suffix && strlen(receiver->kernel_suffix) >= ENCODE_MAX_SUFFIX)
 		return fail_invalid(error, error_size,
-				    "kernel_suffix of [destination %s] has %d bytes at most",
+				    "kernel_suffix of [destination %s] may have at most %d bytes",
 				    receiver->name, ENCODE_MAX_SUFFIX - 1);
 	if (receiver->headers && !environment_is_pairs(receiver->headers))
 		return fail_invalid(error, error_size,

@@ -67,26 +67,27 @@ static bool parse(const struct web_request *request, struct question *question, 
 	struct selection *selection = &question->selection;
 
 	if (unknown) {
-		say(answer, BAD_REQUEST, "There are seconds, pid, process, thread, container, service, cgroup, event, "
-		    "rate and period to ask for, nothing else. What was stored before is below /store/.");
+		say(answer, BAD_REQUEST, "Unknown parameter. Known are seconds, pid, process, "
+		    "thread, container, service, cgroup, event, rate and period. Stored profiles "
+		    "are at /store/.");
 		return false;
 	}
 	question->seconds = seconds && web_is_number(seconds) ? (unsigned int)atoi(seconds) : seconds ? 0 : SECONDS;
 	if (!question->seconds || question->seconds > SECONDS_MAX) {
-		say(answer, BAD_REQUEST, "seconds is a number from 1 to 300. What was stored before is below /store/.");
+		say(answer, BAD_REQUEST, "seconds must be a number from 1 to 300. Stored profiles are at /store/.");
 		return false;
 	}
 	question->rate = word(request, "rate");
 	question->period = word(request, "period");
 	if ((question->rate && (!web_is_number(question->rate) || question->period)) ||
 	    (question->period && !web_is_number(question->period))) {
-		say(answer, BAD_REQUEST, "rate is a number of samples per second, period one of events between two: "
-		    "one of both.");
+		say(answer, BAD_REQUEST, "rate is in samples per second, period in events per "
+		    "sample; only one of them may be given.");
 		return false;
 	}
 	question->pid = pid;
 	if (pid && (!web_is_number(pid) || word(request, "process"))) {
-		say(answer, BAD_REQUEST, "pid is the number of a process, and takes the place of `process'.");
+		say(answer, BAD_REQUEST, "pid must be a process id, and cannot be combined with `process'.");
 		return false;
 	}
 	selection->process = pid ?: word(request, "process");
@@ -182,7 +183,7 @@ static void take_profile(struct server *server, const struct web_request *reques
 	int err = -ECANCELED;
 
 	if (!tap)
-		return say(answer, UNAVAILABLE, "Four profiles are being taken already. Ask a little later.");
+		return say(answer, UNAVAILABLE, "Four profiles are being taken already. Try again later.");
 	question->selection.from = (struct moment){ MOMENT_UNIX, clock_read(CLOCK_REALTIME) };
 	if (sleep_until(server, request, clock_monotonic() + question->seconds * NSEC_PER_SEC)) {
 		question->selection.to = (struct moment){ MOMENT_UNIX, clock_read(CLOCK_REALTIME) };
@@ -192,10 +193,10 @@ static void take_profile(struct server *server, const struct web_request *reques
 	if (!err)
 		write_profile(question, tap, answer);
 	else if (err == -ETIMEDOUT)
-		say(answer, UNAVAILABLE, "The samples have not been named in time. `stacktap status' says what the "
-		    "daemon is at.");
+		say(answer, UNAVAILABLE, "The samples were not symbolized in time. `stacktap "
+		    "status' says what the daemon is doing.");
 	else
-		say(answer, UNAVAILABLE, "The daemon is not sampling, or ends. `stacktap status' says why.");
+		say(answer, UNAVAILABLE, "The daemon is not sampling, or is stopping. `stacktap status' says why.");
 	tap_close(server->ops.taps, tap);
 }
 
@@ -246,12 +247,12 @@ static void show_store(struct server *server, const char *path, const struct web
 	int err;
 
 	if (directory == -ENOENT)
-		return say(answer, NOT_FOUND, "There is no store: profiles go to a receiver. Those of the next seconds are "
-			   "at /flamegraph and /debug/pprof/profile.");
+		return say(answer, NOT_FOUND, "There is no store: profiles go to a receiver. Take "
+			   "one at /flamegraph or /debug/pprof/profile.");
 	if (directory < 0)
-		return say(answer, UNAVAILABLE, "The store cannot be opened now. `stacktap status' says what the daemon is at.");
+		return say(answer, UNAVAILABLE, "The store cannot be opened now. `stacktap status' says what the daemon is doing.");
 	if (!take_turn(server, request, &server->viewers, VIEWERS_MAX, TURN_MS))
-		return say(answer, UNAVAILABLE, "Others look at the store. Ask a little later.");
+		return say(answer, UNAVAILABLE, "Too many requests for the store. Try again later.");
 	job.deadline = clock_monotonic() + VIEW_MS * NSEC_PER_MSEC;
 	err = viewer_ask(&job, answer);
 	atomic_fetch_sub(&server->viewers, 1);
@@ -278,7 +279,7 @@ static void take_extra(struct server *server, const char *path, const struct web
 	if (!arguments)
 		return say(answer, UNAVAILABLE, "The daemon is busy, mostly with a reload. Try again in a moment.");
 	if (!take_turn(server, request, &server->extras, EXTRAS_MAX, 0))
-		return say(answer, UNAVAILABLE, "Two sessions of their own run for others. Ask a little later.");
+		return say(answer, UNAVAILABLE, "Two sessions for other requests are running. Try again later.");
 	err = extra_take(&options, answer, reason, sizeof(reason));
 	atomic_fetch_sub(&server->extras, 1);
 	if (err == -EINVAL || err == -ENOEXEC)
@@ -301,9 +302,10 @@ static void answer_request(void *ctx, const char *path, const struct web_request
 		return say(answer, FOUND, "The store's timeline is at /store/.");
 	}
 	if (!question.is_page && strcmp(path, "/debug/pprof/profile"))
-		say(answer, NOT_FOUND, "There are /debug/pprof/profile and /flamegraph, both with "
-		    "?seconds=N&pid=&process=&thread=&container=&service=&cgroup=&event=&rate=&period=, and /store/, the page "
-		    "of what is stored.");
+		say(answer, NOT_FOUND, "Not found. Ask for /debug/pprof/profile or /flamegraph, "
+		    "both with "
+		    "?seconds=N&pid=&process=&thread=&container=&service=&cgroup=&event=&rate=&period=, "
+		    "or for /store/, the stored profiles.");
 	else if (!parse(request, &question, answer))
 		return;
 	else if (question.rate || question.period)

@@ -283,7 +283,7 @@ int service_look(struct service *service, char *ret_error, size_t error_size)
 		return 0;
 	ret = pipeline_hold(service->pipeline, reason);
 	if (ret < 0) {
-		snprintf(ret_error, error_size, "the module does not %s sampling: %s", reason ? "stop" : "start",
+		snprintf(ret_error, error_size, "the module cannot %s sampling: %s", reason ? "stop" : "start",
 			 strerror(-ret));
 		return ret;
 	}
@@ -431,7 +431,7 @@ static int change_live(struct service *service, const struct config *config,
 		/* some sources may have the new one */
 		again = set_rates(service, control, old);
 		if (again < 0)
-			log_warning("not every source has its old rate back: %s", strerror(-again));
+			log_warning("not every source got its old rate back: %s", strerror(-again));
 	}
 	control_close(control);
 	return ret;

@@ -108,8 +108,8 @@ static int parse_options(int argc, char **argv, struct options *options)
 			break;
 		case OPT_LOG_LEVEL:
 			if (parse_level(optarg, &level) < 0) {
-				fprintf(stderr, "stacktapd: there is no log level `%s'; there are "
-					"error, warning, info and debug\n", optarg);
+				fprintf(stderr, "stacktapd: unknown log level `%s': use error, "
+					"warning, info or debug\n", optarg);
 				return EXIT_USAGE + 1;
 			}
 			options->log_level = optarg;
@@ -120,7 +120,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 		}
 	}
 	if (optind != argc) {
-		fprintf(stderr, "stacktapd: takes no argument `%s'\n", argv[optind]);
+		fprintf(stderr, "stacktapd: unexpected argument `%s'\n", argv[optind]);
 		return EXIT_USAGE + 1;
 	}
 	return 0;
@@ -235,14 +235,14 @@ static void look_at_pause(struct daemon *daemon)
 	if (ret < 0)
 		log_error("%s; it is tried again", error);
 	else if (after != before && after == PAUSE_KILL_SWITCH)
-		log_warning("%s is there: nothing is sampled until it is removed",
+		log_warning("the kill switch %s exists: nothing is sampled until it is removed",
 			    service_config(daemon->service)->kill_switch);
 	else if (after != before && after == PAUSE_UNKNOWN)
 		log_warning("cannot check for the kill switch %s: %s; nothing is sampled until that works: repair that path, or set "
 			    "[fleet] kill_switch to one on a local disk",
 			    service_config(daemon->service)->kill_switch, strerror(stats.error));
 	else if (after != before && (before == PAUSE_KILL_SWITCH || before == PAUSE_UNKNOWN))
-		log_info("the kill switch is gone%s", after == PAUSE_NONE ? ": sampling goes on" : "");
+		log_info("the kill switch was removed%s", after == PAUSE_NONE ? ": sampling resumes" : "");
 }
 
 /* False: nothing runs any more. */
@@ -264,7 +264,7 @@ static bool reload(struct daemon *daemon)
 		pthread_mutex_unlock(&daemon->lock);
 	}
 	if (ret == -ESHUTDOWN) {
-		log_error("%s; the old configuration cannot be put back either", error);
+		log_error("%s; the old configuration cannot be restored either", error);
 		return false;
 	}
 	daemon->reloads += ret == 0;
@@ -402,7 +402,7 @@ static int run(struct daemon *daemon, struct config *config)
 	keeper_check(&daemon->kept);
 	ret = statusfile_open(STATUSFILE_DIRECTORY, &daemon->statusfile);
 	if (ret == -EBUSY) {
-		log_error("another stacktapd runs already");
+		log_error("another stacktapd is already running");
 		config_done(config);
 		return EXIT_FAILURE;
 	}

@@ -47,8 +47,8 @@ bool diff_events(const struct model *model, uint32_t ret_events[DIFF_SIDES], cha
 		return true;
 	a = model_event(model, most);
 	snprintf(ret_error, error_size,
-		 "shares of different events cannot be compared: what is before counts %s (as %s, in %s), "
-		 "what is after %s (as %s, in %s); --event selects one that both have",
+		 "shares of different events cannot be compared: before is %s (counted as %s, in "
+		 "%s), after is %s (counted as %s, in %s); --event selects one that both have",
 		 a->source, a->event, a->unit, b->source, b->event, b->unit);
 	return false;
 }

@@ -32,7 +32,7 @@ const char *recording_name(const char *path)
 const char *recording_remedy(const char *path, int err)
 {
 	if (err == -EACCES)
-		return "; what is recorded is for its owner alone: use sudo, or chown the file";
+		return "; recordings are readable by their owner alone: use sudo, or chown the file";
 	if (err == -ENOENT && !strcmp(path, "stacktap.otlp"))
 		return "; `stacktap record' writes one";
 	return "";
@@ -200,7 +200,8 @@ int recording_fail_damaged(const char *name, int fd, uint64_t message, char *ret
 {
 	if (message <= 1 && is_foreign(fd))
 		return fail_with(-EBADMSG, ret_error, error_size,
-				 "%s is of perf or pprof, not OTLP: `stacktap convert -o x.otlp' makes OTLP of it", name);
+				 "%s is a perf or pprof file, not OTLP: `stacktap convert -o "
+				 "x.otlp' converts it", name);
 	return fail_with(-EBADMSG, ret_error, error_size,
 			 "%s is damaged or holds no OTLP profiles (message %" PRIu64 ")", name, max_of(message, (uint64_t)1));
 }

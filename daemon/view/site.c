@@ -86,13 +86,13 @@ static bool parse(const struct site *site, const struct web_request *request,
 	struct selection *selection = &question->selection;
 
 	if (unknown) {
-		refuse(answer, STATUS_BAD_REQUEST, "There is no `%s' to ask for. There are pid, process, "
-		       "thread, container, service, cgroup, event, from, to, since, seconds, before_from and "
-		       "before_to.", unknown);
+		refuse(answer, STATUS_BAD_REQUEST, "Unknown parameter `%s'. Known are pid, "
+		       "process, thread, container, service, cgroup, event, from, to, since, "
+		       "seconds, before_from and before_to.", unknown);
 		return false;
 	}
 	if (pid && (!web_is_number(pid) || word(request, "process"))) {
-		refuse(answer, STATUS_BAD_REQUEST, "pid is the number of a process, and takes the place of `process'.");
+		refuse(answer, STATUS_BAD_REQUEST, "pid must be a process id, and cannot be combined with `process'.");
 		return false;
 	}
 	*selection = site->selection;
@@ -320,7 +320,7 @@ void site_answer(void *ctx, const char *path, const struct web_request *request,
 				routes[i].answer(site, &question, answer);
 			return;
 		}
-	refuse(answer, STATUS_NOT_FOUND, "There is nothing here. There are:");
+	refuse(answer, STATUS_NOT_FOUND, "Not found. Available are:");
 	for (size_t i = 0; i < ARRAY_SIZE(routes); i++)
 		fprintf(answer->body, "  %s\n", routes[i].path);
 }

@@ -127,7 +127,7 @@ static enum MHD_Result answer_request(struct listener *listener, const char *pat
 	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_pair, &request);
 	if (request.is_full)
 		return send_text(connection, MHD_HTTP_BAD_REQUEST,
-				 "The query says too much. Ask for one thing of each kind.\n");
+				 "The query has too many parameters.\n");
 	/* our turn: how long an answer takes is not the client's fault */
 	turns_pause(listener->turns, socket_of(connection));
 	body = calloc(1, sizeof(*body));
@@ -184,9 +184,9 @@ static const struct {
 	const char *text;
 } refusals[] = {
 	[GUARD_NO_HOST] = { MHD_HTTP_BAD_REQUEST,
-		"The request has no Host, or several. Send one.\n" },
+		"The request must have exactly one Host.\n" },
 	[GUARD_BAD_HOST] = { MHD_HTTP_FORBIDDEN,
-		"The request's Host is no loopback name. Ask for localhost or 127.0.0.1.\n" },
+		"The request's Host is not a loopback name. Use localhost or 127.0.0.1.\n" },
 	[GUARD_BAD_ORIGIN] = { MHD_HTTP_FORBIDDEN,
 		"The request comes from another site's page. Open the address itself.\n" },
 	[GUARD_BAD_TOKEN] = { MHD_HTTP_FORBIDDEN,
@@ -212,7 +212,7 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *connection, cons
 		return answer_request(listener, path, connection);
 	atomic_fetch_add(&listener->counts.refused[GUARD_PASS], 1);
 	return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-			 "There is nothing to be changed here. Use GET or HEAD.\n");
+			 "Method not allowed. Use GET or HEAD.\n");
 }
 
 static void log_library(void *ctx _unused_, const char *format, va_list args) _printf_(2, 0);
@@ -271,12 +271,12 @@ static int fail(const struct listener_options *options, int err, char *ret_error
 {
 	switch (err) {
 	case -EINVAL:
-		snprintf(ret_error, size, "`%s' is no address like 8080, 127.0.0.1:8080, [::1]:80 or "
-			 "/run/a.socket", options->address);
+		snprintf(ret_error, size, "`%s' is not an address like 8080, 127.0.0.1:8080, "
+			 "[::1]:80 or /run/a.socket", options->address);
 		break;
 	case -EADDRNOTAVAIL:
-		snprintf(ret_error, size, "%s is not of the loopback interface; from another host "
-			 "use ssh -L PORT:localhost:PORT", options->address);
+		snprintf(ret_error, size, "%s is not a loopback address; from another host use ssh "
+			 "-L PORT:localhost:PORT", options->address);
 		break;
 	default:
 		snprintf(ret_error, size, "cannot listen on %s: %s", options->address, strerror(-err));

@@ -179,16 +179,16 @@ refused "negative rate" 2 "-5" record -F -5
 refused "rate in words" 2 "many" record -F many
 refused "period 0" 2 "period" record -c 0
 refused "rate and period of nothing" 2 "-F and -c" record -F 99 -c 1000
-refused "period behind a rate of its own" 2 "leave out the -c" record -F 9 -e cycles/freq=97/ -c 1000
-refused "period that no event takes" 2 "-c is for nothing" record -e cycles/freq=97/ -c 1000
-refused "precise event" 2 "drop the modifier: cycles:u" record -e cycles:upp
+refused "period behind a rate of its own" 2 "remove the -c after it" record -F 9 -e cycles/freq=97/ -c 1000
+refused "period that no event takes" 2 "-c has no effect: every event sets its own rate or period" record -e cycles/freq=97/ -c 1000
+refused "precise event" 2 "remove the modifier: cycles:u" record -e cycles:upp
 refused "unknown event" 2 "did you mean \`cycles'" record -e cylces
 refused "tracepoint" 2 "tracepoints are not supported" record -e sched:sched_switch
 refused "too many events" 2 "more than 8" record -e cs -e cs -e cs -e cs -e cs -e cs -e cs -e cs -e cs
 refused "duration" 2 "soon" record --duration soon
 refused "duration 0" 2 "\`0'" record --duration 0
 refused "depth" 2 "4096" record --max-stack 5000
-refused "way to walk" 2 "fp and table" record --call-graph dwarf
+refused "unknown --call-graph" 2 "use table or fp" record --call-graph dwarf
 refused "no such process" 1 "no process 4194303" record -p 4194303
 refused "no process at all" 2 "names no process" record -p ,
 refused "a process in words" 2 "init" record -p init
@@ -198,7 +198,7 @@ refused "thread and all" 2 "-p and -t exclude" record -t 1 -a
 refused "no such thread" 1 "no thread 4194303" record -t 4194303
 refused "no such user" 1 "no user \`no-such-user'" record -u no-such-user
 refused "user beyond all" 2 "4294967295" record -u 4294967295
-refused "name too long" 2 "say \`0123456789abcde'" record --comm 0123456789abcdef
+refused "name too long" 2 "use \`0123456789abcde'" record --comm 0123456789abcdef
 refused "no name at all" 2 "names no program" record --comm ,
 refused "no such cgroup" 1 "cgroup" record -G no/such.slice
 refused "set: name too long" 2 "15 bytes" set all --comm 0123456789abcdef
@@ -211,7 +211,7 @@ for ending in foo json otlp.gz htm; do
 done
 same "docs/formats.md has the endings that record knows" "$(awk '/^\| ending /{ on = 1 } on && /^$/{ exit } on' docs/formats.md |
 	grep -oE '^[^|]*\|[^|]*' | grep -oE '`\.[a-z.-]+`' | tr -d '`' | grep -vx '\.pgo' | sort)" \
-	"$(sed 's/.*there are //' "$err" | tr ' ' '\n' | sort)"
+	"$(sed 's/.*extensions are //' "$err" | tr ' ' '\n' | sort)"
 refused "record -o x.pgo" 2 "stacktap symbolize" record -o x.pgo
 for name in x x.otlp .hidden dir.d/x x.html x.svg x.pb.gz x.folded x.speedscope.json x.firefox.json x.perf; do
 	mkdir -p "$scratch/dir.d"
@@ -219,12 +219,12 @@ for name in x x.otlp .hidden dir.d/x x.html x.svg x.pb.gz x.folded x.speedscope.
 done
 check "and none leaves a file" test -z "$(ls -A "$scratch/dir.d"; ls -d "$scratch"/x* 2>/dev/null)"
 refused "status with an argument" 2 "extra" status extra
-refused "stop of nothing" 2 "wants one session" stop
-refused "stop of two" 2 "wants one session" stop 1 2
+refused "stop of nothing" 2 "needs one session" stop
+refused "stop of two" 2 "needs one session" stop 1 2
 refused "set of nothing" 2 "nothing to change" set 1
-refused "set without a session" 2 "wants one session" set --rate 9
+refused "set without a session" 2 "needs one session" set --rate 9
 refused "set of rate and period" 2 "exclude each other" set 1 --rate 9 --period 9
-refused "set of a lone source" 2 "--source wants" set 1 --source 0
+refused "set of a lone source" 2 "--source needs" set 1 --source 0
 refused "set of source 8" 2 "0 to 7" set 1 --rate 1 --source 8
 refused "set of a budget in words" 2 "below 2^32" set 1 --budget-ns much
 refused "record with a budget in words" 2 "below 2^32" record --budget-ns 2us
@@ -355,7 +355,7 @@ no_rights=()
 for command in report objects "serve -l 0"; do
 	# shellcheck disable=SC2086,SC2016 # words are arguments; the inner shell expands it
 	check "$command of what is another's says what helps" bash -c 'out=$(timeout 30 "$@" 2>&1)
-		test $? -eq 1 && grep -F "Permission denied; what is recorded is for its owner alone: use sudo" <<<"$out"' - \
+		test $? -eq 1 && grep -F "Permission denied; recordings are readable by their owner alone: use sudo" <<<"$out"' - \
 		"${no_rights[@]}" "$stacktap" $command "$scratch/theirs.otlp"
 done
 
@@ -469,7 +469,7 @@ on_terminal xterm convert --format pprof -o - sample.otlp
 check "nothing binary on a terminal" says "$out" "this is binary: redirect standard output, or name a file with -o"
 
 check "alone, without a module" run 1
-check "says what is next" says "$err" "next: run \`stacktap doctor', which says what this host lacks"
+check "says what is next" says "$err" "next: run \`stacktap doctor', which checks this host"
 check "and what can be done without one" says "$err" "without the module: \`stacktap convert -o stacktap.otlp perf.data'"
 
 refused "flamegraph of no such file" 1 "/no/such.otlp" flamegraph /no/such.otlp
@@ -479,7 +479,7 @@ check "flamegraph: JSON and page both on standard output" run 2 flamegraph --jso
 refused "flamegraph of no such process" 1 "no process 9" flamegraph --process 9 sample.otlp
 refused "flamegraph into no directory" 1 "/no/such/x.html" flamegraph -o /no/such/x.html sample.otlp
 refused "flamegraph --diff of no such file" 1 "/no/such.otlp" flamegraph --diff /no/such.otlp sample.otlp
-refused "flamegraph --diff of a file and a time" 2 "use one of both" flamegraph --diff a.otlp --before-to 15 sample.otlp
+refused "flamegraph --diff of a file and a time" 2 "use one of them" flamegraph --diff a.otlp --before-to 15 sample.otlp
 refused "flamegraph of a time before without samples" 1 "no samples in it from 3600 s on" flamegraph --before-from 1h sample.otlp
 refused "flamegraph --diff of standard input twice" 2 "standard input" flamegraph --diff - -
 check "flamegraph leaves nothing behind" test -z "$(ls "$scratch"/flamegraph* 2>/dev/null)"
@@ -521,7 +521,7 @@ refused "serve to other hosts" 1 "ssh -L" serve -l 0.0.0.0:0 sample.otlp
 printf '\037\213\010 pprof' >"$scratch/cpu.pb.gz"
 : >"$scratch/nothing.otlp"
 head -c 100 "$scratch/sample.otlp" >"$scratch/begun.otlp"
-refused "serve of no profile" 1 "cpu.pb.gz is of perf or pprof, not OTLP: \`stacktap convert" serve cpu.pb.gz
+refused "serve of no profile" 1 "cpu.pb.gz is a perf or pprof file, not OTLP: \`stacktap convert" serve cpu.pb.gz
 refused "serve of nothing" 1 "nothing.otlp holds no profiles" serve nothing.otlp
 refused "serve of what is cut off" 1 "begun.otlp is cut off inside its first message" serve begun.otlp
 refused "serve of nothing on standard input" 1 "standard input holds no profiles" serve -
@@ -533,7 +533,7 @@ occupant=$!
 until [ -s "$scratch/port" ]; do sleep 0.1; done
 refused "serve where another one listens" 1 "cannot listen on $(<"$scratch/port"): Address already in use" serve -l "$(<"$scratch/port")" sample.otlp
 kill "$occupant"
-refused "serve nowhere" 1 "\`port' is no address" serve -l port sample.otlp
+refused "serve nowhere" 1 "\`port' is not an address" serve -l port sample.otlp
 refused "serve in no directory, by unix:" 1 "cannot listen on /no/such/s: No such file" serve -l unix:/no/such/s sample.otlp
 refused "serve in no directory" 1 "cannot listen on /no/such/s: No such file" serve -l /no/such/s sample.otlp
 
@@ -573,12 +573,12 @@ refused "symbolize of an empty store" 1 "holds no profiles" symbolize -o x.otlp 
 refused "objects of an empty store" 1 "holds no profiles: there is no file profiles-TIME.otlp in it" objects none
 refused "report of an empty store" 1 "holds no profiles: there is no file profiles-TIME.otlp in it" report none
 refused "store of nothing" 2 "list, export or prune" store
-refused "store of no such verb" 2 "not \`show'" store show
-refused "store of two directories" 2 "too many" store list kept kept
+refused "store of no such verb" 2 "unknown store command \`show'" store show
+refused "store of two directories" 2 "store takes one directory" store list kept kept
 refused "store of no such directory" 1 "/no/such: No such file" store list /no/such
 refused "store export to nowhere" 2 "-o FILE" store export kept
 refused "store export to nowhere, of nowhere" 2 "-o FILE" store export /no/such
-refused "store export of another time" 1 "nothing of that time" store export -o none.otlp --to @1 kept
+refused "store export of another time" 1 "has nothing from that time" store export -o none.otlp --to @1 kept
 check "store export leaves no file behind" test ! -e "$scratch/none.otlp"
 refused "store prune of what" 2 "--older-than" store prune kept
 refused "store prune by no time" 2 "\`old'" store prune --older-than old kept
@@ -640,7 +640,7 @@ refused "report of lines and addresses" 2 "--addresses and --lines" report --lin
 refused "report of lines by what" 2 "--lines is for" report --lines --tree sample.otlp
 refused "annotate of nothing" 2 "a FUNCTION" annotate
 refused "annotate of two files" 2 "b.otlp" annotate f a.otlp b.otlp
-refused "annotate of a file alone" 2 "wants a FUNCTION before the file; \`stacktap report sample.otlp' lists the hottest" annotate sample.otlp
+refused "annotate of a file alone" 2 "needs a FUNCTION before the file; \`stacktap report sample.otlp' lists the hottest" annotate sample.otlp
 refused "annotate of no such file" 1 "/no/such.otlp" annotate f /no/such.otlp
 refused "annotate of no such function" 1 "no function \`f'" annotate f sample.otlp
 refused "annotate of one that only calls" 1 "itself: 210 are in what it calls" annotate main sample.otlp
@@ -735,14 +735,14 @@ check "convert of a pipe to otlp" bash -c 'cd "$2" && cat script | "$1" convert 
 	"$stacktap" "$scratch"
 printf 'PERFILE2........' >"$scratch/perf.data"
 # shellcheck disable=SC2016
-check "convert of perf.data in a pipe" bash -c '"$1" convert -f otlp -o - - <"$2/perf.data" 2>&1 | grep "name the file"' - \
+check "convert of perf.data in a pipe" bash -c '"$1" convert -f otlp -o - - <"$2/perf.data" 2>&1 | grep "pass the file"' - \
 	"$stacktap" "$scratch"
-refused "report of perf.data" 1 "perf.data is of perf or pprof, not OTLP: \`stacktap convert" report perf.data
-refused "report of pprof" 1 "x.bin is of perf or pprof, not OTLP: \`stacktap convert" report x.bin
-refused "objects of perf.data" 1 "perf.data is of perf or pprof, not OTLP: \`stacktap convert" objects perf.data
-refused "symbolize of pprof" 1 "x.bin is of perf or pprof, not OTLP: \`stacktap convert" symbolize -o named.otlp x.bin
+refused "report of perf.data" 1 "perf.data is a perf or pprof file, not OTLP: \`stacktap convert" report perf.data
+refused "report of pprof" 1 "x.bin is a perf or pprof file, not OTLP: \`stacktap convert" report x.bin
+refused "objects of perf.data" 1 "perf.data is a perf or pprof file, not OTLP: \`stacktap convert" objects perf.data
+refused "symbolize of pprof" 1 "x.bin is a perf or pprof file, not OTLP: \`stacktap convert" symbolize -o named.otlp x.bin
 refused "convert to default.pgo without lines" 1 "stacktap symbolize" convert -o default.pgo sample.otlp
-refused "convert to otlp of a part" 2 "nothing can be selected" convert --process 1 -o y.otlp x.bin
+refused "convert to otlp of a part" 2 "samples cannot be selected" convert --process 1 -o y.otlp x.bin
 refused "convert to otlp of no such file" 1 "/no/such.pb.gz" convert -o y.otlp /no/such.pb.gz
 head -c 100 "$scratch/x.bin" >"$scratch/cut.bin"
 refused "convert to otlp of a file that is cut off" 1 "cut.bin is damaged" convert -o y.otlp cut.bin

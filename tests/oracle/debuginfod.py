@@ -270,7 +270,7 @@ def check_real(bench):
              "itself does", (status, said, fetched))
         tell(bench.kept() == [bench.ident + ".debug"], "the file is kept under its build-id", bench.kept())
         status, said, fetched = bench.symbolize("--debuginfod", url, recorded=unknown)
-        tell(status == 0 and counts(fetched, absent=1) and "has no debug file of it" in said["note"],
+        tell(status == 0 and counts(fetched, absent=1) and "does not have its debug file" in said["note"],
              "what it does not have is said", (status, said, fetched))
         check_readers(bench, url, local)
         shutil.rmtree(bench.cache)
@@ -303,7 +303,7 @@ def check_bad(bench):
                 ("lie", "fetched", "is not its debug file", ()), ("noise", "fetched", "is not its debug file", ()),
                 ("nothing", "failed", "empty", ()), ("busy", "failed", "503", ()),
                 ("elsewhere", "failed", "file", ()), ("round", "failed", "redirects", ()),
-                ("cut", "failed", "cannot be had", ()), ("endless", "too_large", "larger than the 4 MiB", ("--debuginfod-max", "4M")),
+                ("cut", "failed", "cannot be fetched", ()), ("endless", "too_large", "larger than the 4 MiB", ("--debuginfod-max", "4M")),
                 ("hang", "timed_out", "longer than 1 seconds", ("--debuginfod-timeout", "1s"))):
             shutil.rmtree(bench.cache, ignore_errors=True)
             status, said, fetched = bench.symbolize("--debuginfod", f"{url}/{path}", *more)

@@ -72,7 +72,7 @@ def drive(program, url, count, run_ms, **options):
     stats = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     stats = {name: value if name == "last_error" else int(value) for name, value in stats.items()}
     stats["warnings"] = sum(done.stderr.count(f"the receiver {what}")
-                            for what in ("did not take", "refused", "did not confirm"))
+                            for what in ("did not accept", "refused", "did not confirm"))
     stats["no_zstd"] = done.stderr.count("does not accept zstd")
     return stats
 

@@ -260,7 +260,7 @@ def check_kinds(case):
     other = os.path.join(case.work, case.what + ".machine.ko")
     with open(other, "wb") as file:
         file.write(whole)
-    case.none("of another machine", "--binary", other, word="of a machine whose are not read")
+    case.none("of another machine", "--binary", other, word="for an unsupported machine")
     for name in ("build", "source", "vdso"):
         root = put(case.path, os.path.join(case.work, f"{case.what}-{name}"), f"lib/modules/6.1.0/{name}/shop-floor.ko")
         case.none(f"in {name}", "--debug-dir", root, word="there is no file of this build")

@@ -36,7 +36,7 @@ static void listen_to(void (*what)(const struct http_answer *answer), const stru
 
 static void fail_so(const struct http_answer *answer)
 {
-	complain(&complaints, "did not take a payload, which is sent again", answer);
+	complain(&complaints, "did not accept a payload, which is sent again", answer);
 }
 
 static void recover(const struct http_answer *answer _unused_)
@@ -64,45 +64,45 @@ static void the_first_of_a_kind_is_told_at_once(void **state _unused_)
 {
 	struct http_answer other = down;
 
-	SAYS(fail_so, &busy, "test: the receiver far did not take a payload, which is sent again: HTTP 503: later\n");
+	SAYS(fail_so, &busy, "test: the receiver far did not accept a payload, which is sent again: HTTP 503: later\n");
 	SAYS(fail_so, &busy, "");
-	SAYS(fail_so, &no_token, "test: the receiver far did not take a payload, which is sent again: HTTP 401\n");
-	SAYS(fail_so, &down, "test: the receiver far did not take a payload, which is sent again: connect: after 3 ms\n");
+	SAYS(fail_so, &no_token, "test: the receiver far did not accept a payload, which is sent again: HTTP 401\n");
+	SAYS(fail_so, &down, "test: the receiver far did not accept a payload, which is sent again: connect: after 3 ms\n");
 	/* of a connection's failure the text has times in it */
 	strcpy(other.text, "connect: after 5 ms");
 	SAYS(fail_so, &other, "");
 	other.error = 28;
-	SAYS(fail_so, &other, "test: the receiver far did not take a payload, which is sent again: connect: after 5 ms\n");
+	SAYS(fail_so, &other, "test: the receiver far did not accept a payload, which is sent again: connect: after 5 ms\n");
 }
 
 static void others_are_counted_by_the_minute(void **state _unused_)
 {
-	SAYS(fail_so, &busy, "test: the receiver far did not take a payload, which is sent again: HTTP 503: later\n");
+	SAYS(fail_so, &busy, "test: the receiver far did not accept a payload, which is sent again: HTTP 503: later\n");
 	SAYS(fail_so, &busy, "");
 	SAYS(fail_so, &busy, "");
 	a_minute_goes_by();
-	SAYS(fail_so, &busy, "test: the receiver far did not take a payload, which is sent again: HTTP 503: later (2 times more)\n");
+	SAYS(fail_so, &busy, "test: the receiver far did not accept a payload, which is sent again: HTTP 503: later (2 times more)\n");
 	SAYS(fail_so, &busy, "");
 	a_minute_goes_by();
-	SAYS(fail_so, &busy, "test: the receiver far did not take a payload, which is sent again: HTTP 503: later (1 times more)\n");
+	SAYS(fail_so, &busy, "test: the receiver far did not accept a payload, which is sent again: HTTP 503: later (1 times more)\n");
 	a_minute_goes_by();
-	SAYS(fail_so, &busy, "test: the receiver far did not take a payload, which is sent again: HTTP 503: later\n");
+	SAYS(fail_so, &busy, "test: the receiver far did not accept a payload, which is sent again: HTTP 503: later\n");
 }
 
 static void an_end_is_told_with_all_that_failed(void **state _unused_)
 {
 	SAYS(recover, NULL, "");
-	SAYS(fail_so, &busy, "test: the receiver far did not take a payload, which is sent again: HTTP 503: later\n");
-	SAYS(recover, NULL, "test: the receiver far takes requests again; 1 failed\n");
+	SAYS(fail_so, &busy, "test: the receiver far did not accept a payload, which is sent again: HTTP 503: later\n");
+	SAYS(recover, NULL, "test: the receiver far accepts requests again; 1 failed\n");
 	SAYS(recover, NULL, "");
 	for (unsigned int i = 0; i < 5; i++) {
 		listen_to(fail_so, i % 2 ? &busy : &down);
 		a_minute_goes_by();
 	}
-	SAYS(recover, NULL, "test: the receiver far takes requests again; 5 failed\n");
+	SAYS(recover, NULL, "test: the receiver far accepts requests again; 5 failed\n");
 	complaints.name = "";
-	SAYS(fail_so, &no_token, "test: the receiver did not take a payload, which is sent again: HTTP 401\n");
-	SAYS(recover, NULL, "test: the receiver takes requests again; 1 failed\n");
+	SAYS(fail_so, &no_token, "test: the receiver did not accept a payload, which is sent again: HTTP 401\n");
+	SAYS(recover, NULL, "test: the receiver accepts requests again; 1 failed\n");
 }
 
 static void more_kinds_than_are_told_apart(void **state _unused_)

@@ -243,7 +243,7 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[export]\nheaders = a\n", 0, "headers");
 	assert_refused("[resource]\nattributes = a\n", 0, "attributes");
 	assert_refused("[relabel]\nrule = drop a b\nrule = drop a (b\n", 3, "a ( has no )");
-	assert_refused("[relabel]\nrule = lose a b\n", 2, "begins with keep, drop, remove, rename, set or downsample");
+	assert_refused("[relabel]\nrule = lose a b\n", 2, "begin with keep, drop, remove, rename, set or downsample");
 	assert_refused("[relabel]\nrule = drop a \"b c\n", 2, "a double quote without its end");
 	assert_refused("[relabel]\nrule = set a b if c d e\n", 2, "more than 6 words");
 	assert_refused("[symbols]\ndebuginfod = debuginfod.example\n", 0, "https://debuginfod.example");
@@ -258,8 +258,8 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[metrics]\npush_seconds = 0\n", 2, "push_seconds");
 	assert_refused("[destination a b]\nendpoint = http://a\n", 1, "`a b' is not a valid destination name");
 	assert_refused("[destination export]\nendpoint = http://a\n", 1, "but not `export'");
-	assert_refused("[destination a]\nrate = 1\n", 2, "no option `rate' in section [destination a]");
-	assert_refused("[destination a]\nunnamed = never\n", 2, "unnamed is empty, address or range, not `never'");
+	assert_refused("[destination a]\nrate = 1\n", 2, "unknown option `rate' in section [destination a]");
+	assert_refused("[destination a]\nunnamed = never\n", 2, "unnamed must be empty, address or range, not `never'");
 	assert_refused("[destination a]\n", 0, "[destination a] has no endpoint");
 	assert_refused("[destination a]\nendpoint = a:1\n", 0, "endpoint of [destination a] must begin with");
 	assert_refused("[destination a]\nendpoint = http://a\nheaders = a\n", 0, "headers of [destination a]");

@@ -196,11 +196,11 @@ static void test_nothing_to_see(void **state _unused_)
 	expect("lockdown", DOCTOR_UNKNOWN, "not mounted", "mount -t securityfs");
 	expect("signature", DOCTOR_UNKNOWN, "lockdown", NULL);
 	expect("cgroup", DOCTOR_UNKNOWN, "not mounted", NULL);
-	expect("limits", DOCTOR_UNKNOWN, "while the module is loaded", NULL);
+	expect("limits", DOCTOR_UNKNOWN, "needs privilege and the loaded module", NULL);
 	expect("privilege", DOCTOR_UNKNOWN, "capabilities", NULL);
 	expect("kernel-symbols", DOCTOR_UNKNOWN, "kptr_restrict", NULL);
 	expect("pmu", DOCTOR_PROBLEM, "no perf events", "CONFIG_PERF_EVENTS");
-	expect("fallback", DOCTOR_UNKNOWN, "while the module is loaded", NULL);
+	expect("fallback", DOCTOR_UNKNOWN, "needs privilege and the loaded module", NULL);
 	assert_int_equal(report.unknown, 8);
 }
 
@@ -303,7 +303,7 @@ static void test_module_that_is_not_loaded(void **state _unused_)
 	put("etc/modprobe.d/local.conf", "blacklist stacktap\n");
 	expect("module", DOCTOR_PROBLEM, "blacklisted", "/etc/modprobe.d");
 	put("etc/modprobe.d/local.conf", "blacklist stacktapx\n");
-	expect("module", DOCTOR_WARNING, "is there to be", "modprobe stacktap");
+	expect("module", DOCTOR_WARNING, "is installed", "modprobe stacktap");
 	put("proc/sys/kernel/modules_disabled", "1\n");
 	expect("module", DOCTOR_PROBLEM, "modules_disabled", "reboot");
 	put("proc/sys/kernel/modules_disabled", "0\n");
@@ -317,7 +317,7 @@ static void test_module_that_is_not_loaded(void **state _unused_)
 	expect("module", DOCTOR_PROBLEM, "none for this kernel", "first the headers");
 	put(MODULES "build/Makefile", "");
 	put_module(RELEASE, "0.1.0");
-	expect("module", DOCTOR_WARNING, "is there to be", "modprobe stacktap");
+	expect("module", DOCTOR_WARNING, "is installed", "modprobe stacktap");
 }
 
 static void test_module_that_is_loaded(void **state _unused_)
@@ -383,19 +383,19 @@ static void test_signature(void **state _unused_)
 	put("sys/module/module/parameters/sig_enforce", "Y\n");
 	expect("signature", DOCTOR_OK, "was accepted", NULL);
 	unload();
-	expect("signature", DOCTOR_PROBLEM, "sig_enforce) asks for one, and the module has none",
+	expect("signature", DOCTOR_PROBLEM, "sig_enforce) requires one, and the module has none",
 	       "dkms build --force stacktap/0.1.0 -k " RELEASE "; dkms install --force stacktap/0.1.0 -k "
 	       RELEASE "; then doctor names the key");
 	assert_int_equal(report.problems, 1);
 	put("sys/module/module/parameters/sig_enforce", "N\n");
-	expect("signature", DOCTOR_OK, "none is asked for", NULL);
+	expect("signature", DOCTOR_OK, "not required", NULL);
 	put("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
-	expect("signature", DOCTOR_PROBLEM, "lockdown asks for one", "dkms build --force");
+	expect("signature", DOCTOR_PROBLEM, "lockdown requires one", "dkms build --force");
 	sign_module("A Tester");
-	expect("signature", DOCTOR_UNKNOWN, "`A Tester', and only root sees", "sudo stacktap doctor");
+	expect("signature", DOCTOR_UNKNOWN, "`A Tester', and only root can see", "sudo stacktap doctor");
 	/* of one who is not root */
 	put("proc/keys", KEY("keyring  ", "_ses: 1"));
-	expect("signature", DOCTOR_UNKNOWN, "only root sees", "sudo stacktap doctor");
+	expect("signature", DOCTOR_UNKNOWN, "only root can see", "sudo stacktap doctor");
 	assert_int_equal(report.problems, 0);
 	/* not the same name, not the same type */
 	put("proc/keys", TRUSTED KEY("asymmetri", "Not A Tester: 1f2e: X509.rsa 1f2e []")
@@ -427,7 +427,7 @@ static void test_signature(void **state _unused_)
 	expect("signature", DOCTOR_UNKNOWN, "lockdown", NULL);
 	put("sys/kernel/security/lsm", "capability,apparmor");
 	remove_file("sys/module/module/parameters/sig_enforce");
-	expect("signature", DOCTOR_OK, "none is asked for", NULL);
+	expect("signature", DOCTOR_OK, "not required", NULL);
 }
 
 static void test_lockdown(void **state _unused_)
@@ -469,7 +469,7 @@ static void test_fallback(void **state _unused_)
 	input.fallback = (struct doctor_fallback){
 		.session_id = 7, .owner = "stacktapd", .source = "cycles", .cpus = 2, .error = EBUSY,
 	};
-	expect("fallback", DOCTOR_OK, "what it was asked for", NULL);
+	expect("fallback", DOCTOR_OK, "no session uses the fallback", NULL);
 	input.fallbacks = 1;
 	expect("fallback", DOCTOR_WARNING, "session 7 (stacktapd): using cpu-clock for cycles on 2 CPUs (fallback): "
 	       "Device or resource busy (EBUSY)", "at once by stacktap stop and start 7");
@@ -515,7 +515,7 @@ static void test_privilege(void **state _unused_)
 	put("proc/self/status", NOBODY);
 	expect("privilege", DOCTOR_PROBLEM, "neither", "sudo");
 	put("proc/self/status", PERFMON);
-	expect("privilege", DOCTOR_PROBLEM, "is 3, which asks for CAP_SYS_ADMIN",
+	expect("privilege", DOCTOR_PROBLEM, "is 3, which requires CAP_SYS_ADMIN",
 	       "kernel.perf_event_paranoid=2");
 	put(PARANOID, "2\n");
 	expect("privilege", DOCTOR_WARNING, "no CAP_SYS_PTRACE: no unwind tables", "sudo");
@@ -628,7 +628,7 @@ static void test_delivery(void **state _unused_)
 		if (i)
 			expect("delivery", DOCTOR_WARNING, errors[i - 1].error, errors[i - 1].remedy);
 		else
-			expect("delivery", DOCTOR_OK, "no error", NULL);
+			expect("delivery", DOCTOR_OK, "without errors", NULL);
 		free(text);
 	}
 	input.status = NULL;
@@ -677,7 +677,7 @@ static void test_delivery_to_several(void **state _unused_)
 		fclose(stream);
 		input.status = text;
 		if (!i) {
-			expect("delivery", DOCTOR_OK, "no error", NULL);
+			expect("delivery", DOCTOR_OK, "without errors", NULL);
 		} else {
 			expect("delivery", DOCTOR_WARNING, " to near: HTTP 503: 000", "receiver's log: it answered with this error; set");
 			expect("delivery", DOCTOR_WARNING, "; far: HTTP 401", "headers_file of [export]");

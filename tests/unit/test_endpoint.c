@@ -96,7 +96,7 @@ static void test_addresses(void **state _unused_)
 		assert_int_equal(endpoint_check(good[i], error, sizeof(error)), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(foreign); i++) {
 		assert_int_equal(endpoint_check(foreign[i], error, sizeof(error)), -EINVAL);
-		assert_non_null(strstr(error, "listen is of the loopback interface"));
+		assert_non_null(strstr(error, "listen must be an address of the loopback interface"));
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		assert_int_equal(endpoint_check(bad[i], error, sizeof(error)), -EINVAL);
@@ -126,7 +126,7 @@ static void test_answers(void **state _unused_)
 	assert_says(ask_unix(path, "POST /metrics"), 405, "Use GET");
 
 	host.busy_ns = 31 * NSEC_PER_SEC;
-	assert_says(ask_unix(path, "GET /readyz"), 503, "keeps the thread that finds names");
+	assert_says(ask_unix(path, "GET /readyz"), 503, "the thread that finds names is blocked");
 	assert_says(ask_unix(path, "GET /healthz"), 200, "alive");
 	host.session = 0;
 	assert_says(ask_unix(path, "GET /readyz"), 503, "\r\n\r\nno module\n");
@@ -160,7 +160,7 @@ static void test_host(void **state _unused_)
 			   "Connection: close\r\n\r\n"), 200, "# EOF");
 	assert_int_equal(host.asked, 1);
 	assert_says(ask_at(address, sizeof(in), "GET /metrics HTTP/1.1\r\nHost: a.example\r\n"
-			   "Connection: close\r\n\r\n"), 403, "no loopback name");
+			   "Connection: close\r\n\r\n"), 403, "not a loopback name");
 	assert_int_equal(host.asked, 1);
 	snprintf(taken, sizeof(taken), "127.0.0.1:%u", ntohs(in.sin_port));
 	assert_int_equal(endpoint_open(taken, &ops, &second, error, sizeof(error)), -EADDRINUSE);

@@ -61,15 +61,15 @@ static void wrong_patterns_are_refused(void **state _unused_)
 {
 	static const char *const wrong[][2] = {
 		{ "(", "a ( has no )" }, { "a)", "a ) has no (" }, { "[", "a [ has no ]" },
-		{ "[]", "a [ has no ]" }, { "[z-a]", "goes backwards" }, { "[[:what:]]", "no such class" },
+		{ "[]", "a [ has no ]" }, { "[z-a]", "goes backwards" }, { "[[:what:]]", "unknown character class" },
 		{ "*", "nothing to repeat" }, { "a|+", "nothing to repeat" }, { "(?a)", "nothing to repeat" },
 		{ "a**", "nothing to repeat" }, { "{1}", "nothing to repeat" },
 		{ "a{", "invalid repeat count" }, { "a{x}", "invalid repeat count" },
 		{ "a{256}", "invalid repeat count" }, { "a{2,1}", "goes backwards" }, { "a{0}", "repeats nothing" },
-		{ "a{0,0}", "invalid repeat count" }, { "a{1", "a { has no }" }, { "a\\", "a \\ stands" }, { "\\d", "a \\ stands" },
-		{ "(a)\\1", "a \\ stands" }, { "^a", "^ and $" }, { "a$", "^ and $" },
+		{ "a{0,0}", "invalid repeat count" }, { "a{1", "a { has no }" }, { "a\\", "\\ before a letter" }, { "\\d", "\\ before a letter" },
+		{ "(a)\\1", "\\ before a letter" }, { "^a", "^ and $" }, { "a$", "^ and $" },
 		{ "((a{255}){2}){2}", "too long" },
-		{ "((((((((((((((((((((((((((((((((((a", "too many (" },
+		{ "((((((((((((((((((((((((((((((((((a", "nested too deeply" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
@@ -260,16 +260,16 @@ static void rules_change_what_they_match(void **state _unused_)
 static void wrong_rules_are_refused(void **state _unused_)
 {
 	static const char *const wrong[][2] = {
-		{ "", "begins with" }, { "replace a b", "begins with" }, { "keep", "keep KEY PATTERN" },
+		{ "", "must begin with" }, { "replace a b", "must begin with" }, { "keep", "keep KEY PATTERN" },
 		{ "keep a", "keep KEY PATTERN" }, { "keep a b c", "keep KEY PATTERN" },
 		{ "keep \"\" b", "keep KEY PATTERN" }, { "remove a b", "remove PATTERN" },
 		{ "rename a", "rename PATTERN KEY" }, { "set a b if c", "set KEY VALUE" },
 		{ "set a b on c d", "set KEY VALUE" }, { "set a \"b", "without its end" },
-		{ "set a b if c d e", "than 6 words" }, { "drop a (", "`(' is wrong: a ( has no )" },
+		{ "set a b if c d e", "than 6 words" }, { "drop a (", "`(': a ( has no )" },
 		{ "downsample a b", "downsample KEY PATTERN N" }, { "downsample a b 0", "N must be a number" },
 		{ "downsample a b 10001", "N must be a number" }, { "downsample a b 42949672960", "N must be a number" },
 		{ "downsample a b \"\"", "N must be a number" }, { "downsample a b -1", "N must be a number" },
-		{ "downsample a b 2x", "N must be a number" }, { "downsample a ( 2", "`(' is wrong" },
+		{ "downsample a b 2x", "N must be a number" }, { "downsample a ( 2", "invalid pattern `('" },
 	};
 	struct relabel *relabel;
 	char error[256], *text = calloc(1, RELABEL_MAX_TEXT + 16);

@@ -271,15 +271,15 @@ static void test_refusals(void **state _unused_)
 		snprintf(target, sizeof(target), "/debug/pprof/profile?%s", bad[i]);
 		assert_says(path, target, 400, ".");
 	}
-	assert_says(path, "/debug/pprof/heap", 404, "There are /debug/pprof/profile and /flamegraph");
+	assert_says(path, "/debug/pprof/heap", 404, "Not found. Ask for /debug/pprof/profile or /flamegraph");
 	assert_int_equal(host.closings, 0);
 	host.err = -ENODEV;
 	assert_says(path, "/debug/pprof/profile?seconds=1", 503, "not sampling");
 	host.err = -EAGAIN;
-	assert_says(path, "/debug/pprof/profile?seconds=1", 503, "not been named in time");
+	assert_says(path, "/debug/pprof/profile?seconds=1", 503, "not symbolized in time");
 	host.err = 0;
 	host.never = true;
-	assert_says(path, "/debug/pprof/profile?seconds=1", 503, "not been named in time");
+	assert_says(path, "/debug/pprof/profile?seconds=1", 503, "not symbolized in time");
 	host.never = false;
 	/* the first look finds it done */
 	host.looks = PIPELINE_SIZE - 1;
@@ -440,8 +440,8 @@ static void test_store(void **state _unused_)
 	assert_says(path, "/store/timeline.json?token=x&process=burner", 200, "\"samples\":40");
 	assert_says(path, "/store/flamegraph?process=burner", 200, "f_402000");
 	assert_says(path, "/store/report.json?process=other", 404, "no process");
-	assert_says(path, "/store/report.json?hz=9", 400, "There is no `hz'");
-	assert_says(path, "/store/../etc/passwd", 404, "There is nothing here");
+	assert_says(path, "/store/report.json?hz=9", 400, "Unknown parameter `hz'");
+	assert_says(path, "/store/../etc/passwd", 404, "Not found");
 	fixture_run("for file in store/*.otlp; do printf garbage >$file; done");
 	assert_says(path, "/store/timeline.json", 500, "damaged or holds no OTLP profiles");
 	server_tell(server, &snapshot);
@@ -513,7 +513,7 @@ static void test_rate(void **state _unused_)
 	server_close(server);
 	host.is_idle = false;
 	server = open_server(0, &path);
-	assert_says(path, "/flamegraph?rate=99", 503, "There is no `stacktap' beside stacktapd");
+	assert_says(path, "/flamegraph?rate=99", 503, "`stacktap', which takes this profile, is not installed beside stacktapd");
 	server_close(server);
 }
 

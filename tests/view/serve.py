@@ -77,7 +77,7 @@ def refusals(tap, server):
         have, said = curl(url, *options)
         tap.check(f"{text}: {status}", have == status and (status == 200 or said and said.count(b"\n") < 8), (have, said[:300]))
     tap.check("what is refused says why", curl(address, "-H", "Host: rebound.example")[1] ==
-              b"The request's Host is no loopback name. Ask for localhost or 127.0.0.1.\n")
+              b"The request's Host is not a loopback name. Use localhost or 127.0.0.1.\n")
 
 
 def answers(tap, stacktap, server, recording, source, work):

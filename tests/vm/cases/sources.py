@@ -134,7 +134,7 @@ def by_pmu(t, known):
 def wrong(t):
     for event, word in (("software/nonsense=1/", "nonsense"), ("nosuch/config=1/", "there are: "),
                         ("cpu-clock:q", "cpu-clock:q"), ("L1-dcache-load-mises", "L1-dcache-load-misses"),
-                        ("cycles:p", "drop the modifier: cycles"),
-                        ("cycles:upp", "drop the modifier: cycles:u")):
+                        ("cycles:p", "remove the modifier: cycles"),
+                        ("cycles:upp", "remove the modifier: cycles:u")):
         said = t.stacktap("record", "-e", event, "-o", "/dev/null", check=False)
         t.ok(said.returncode and word in said.stderr, f"refused: {said.stderr.strip()}")
