@@ -7,6 +7,7 @@
 #define STACKTAP_CLI_ANNOTATE_H
 
 #include "base/arena.h"
+#include "base/fail.h"
 #include "cli/debugfile.h"
 #include "view/hits.h"
 #include "view/report.h"
@@ -116,7 +117,8 @@ int annotate_frames(struct annotation *annotation, const uint64_t *addresses, ui
 		    annotate_each_frame *each, void *ctx);
 /* Clean text that lasts as long as the annotation; NULL: no memory. */
 const char *annotate_text(struct annotation *annotation, const char *text);
-void annotate_note(struct annotation *annotation, const char *format, ...) _printf_(2, 3);
+
+#define annotate_note(annotation, ...) fail_note((annotation)->note, sizeof((annotation)->note), __VA_ARGS__)
 
 void annotate_print(const struct annotation *annotation, FILE *out);
 void annotate_print_json(const struct annotation *annotation);

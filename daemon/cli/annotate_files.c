@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -10,20 +9,6 @@
 #include "cli/naming.h"
 
 enum { TEXT_MAX = 1024 };
-
-void annotate_note(struct annotation *annotation, const char *format, ...)
-{
-	size_t used = strlen(annotation->note);
-	va_list args;
-
-	if (used && used + 2 < sizeof(annotation->note)) {
-		strcpy(annotation->note + used, "; ");
-		used += 2;
-	}
-	va_start(args, format);
-	vsnprintf(annotation->note + used, sizeof(annotation->note) - used, format, args);
-	va_end(args);
-}
 
 const char *annotate_text(struct annotation *annotation, const char *text)
 {

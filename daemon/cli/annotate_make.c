@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "cli/annotate.h"
@@ -15,18 +14,7 @@ struct complaint {
 	size_t size;
 };
 
-static int complain(const struct complaint *complaint, int err, const char *format, ...)
-	_printf_(3, 4);
-
-static int complain(const struct complaint *complaint, int err, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(complaint->text, complaint->size, format, args);
-	va_end(args);
-	return err;
-}
+#define complain(complaint, err, ...) fail_with(err, (complaint)->text, (complaint)->size, __VA_ARGS__)
 
 /* A function of an object, among those that the name may mean. */
 struct candidate {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/naming.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "cli/cli.h"
 #include "cli/dwo_places.h"
 #include "cli/index_cache.h"
@@ -237,17 +237,7 @@ const char *naming_failure(int error)
 	}
 }
 
-static void _printf_(2, 3) add_note(struct naming_outcome *outcome, const char *format, ...)
-{
-	const size_t length = strlen(outcome->note);
-	va_list args;
-
-	if (length)
-		snprintf(outcome->note + length, sizeof(outcome->note) - length, "; ");
-	va_start(args, format);
-	vsnprintf(outcome->note + strlen(outcome->note), sizeof(outcome->note) - strlen(outcome->note), format, args);
-	va_end(args);
-}
+#define add_note(outcome, ...) fail_note((outcome)->note, sizeof((outcome)->note), __VA_ARGS__)
 
 static void note_kept(struct naming_outcome *outcome, uint32_t count, const char *why)
 {
