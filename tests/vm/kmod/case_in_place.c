@@ -222,8 +222,9 @@ static void check_stacks(struct client *client, struct in_place *found)
 {
 	bool is_enough = drain_until(client, &found->whole[0], NMI_ENOUGH);
 
-	tap(is_enough && found->whole[0] == found->known[0], "leaf and caller in %" PRIu64 " of %" PRIu64,
-	    found->whole[0], found->known[0]);
+	/* not where the leaf has no frame yet, nor in its caller, which is in the same 256 bytes */
+	tap(is_enough && (found->known[0] - found->whole[0]) * 50 <= found->known[0], "leaf and caller in %" PRIu64
+	    " of %" PRIu64, found->whole[0], found->known[0]);
 	is_enough = drain_until(client, &found->unread[0], NMI_ENOUGH) &&
 		    drain_until(client, &found->unread[1], NMI_ENOUGH);
 	/* beside that, how they begin, and the turn of their loop */
