@@ -66,10 +66,12 @@ u64 st_pace_late(struct stacktap_pace *pace, const struct perf_event *event, u64
 	if (leaves_out) {
 		if (event->hw.interrupts == COMPAT_MAX_INTERRUPTS)
 			return 0;
+		/* each expiry, told or not, came later than the interval by what that lacks of the least */
+		ns = interval - event->hw.sample_period;
 		/* the two clocks may differ by a little, to below 0 */
-		if ((s64)(now - expired) < (s64)interval)
-			return 0;
-		return pace_swallow(pace, period, (now - expired) / interval * interval);
+		if ((s64)(now - expired) >= (s64)interval)
+			ns += (now - expired) / interval * interval;
+		return ns ? pace_swallow(pace, period, ns) : 0;
 	}
 	if (expired <= due + PACE_LATE_NS || restarted || !due || pace->due_period != period)
 		return 0;
