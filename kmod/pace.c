@@ -57,12 +57,12 @@ u64 st_pace_late(struct stacktap_pace *pace, const struct perf_event *event, u64
 	u64 interval = max_t(u64, event->hw.sample_period, least);
 	bool leaves_out = event->attr.exclude_user || event->attr.exclude_kernel;
 	struct jitter *jitter = &pace->jitter;
-	u64 due = pace->due, ns = expired - due;
+	u64 due = pace->due, ns = expired - due, offset = expired - (due - jitter->offset);
 	bool restarted = !leaves_out && (ns + event->hw.sample_period) % interval;
 
 	/* it was late, or went on without us: our periods did not move meanwhile. The first is where it was drawn */
 	if (due && ns && !restarted && pace->period != PACE_WHOLE)
-		jitter_place(jitter, pace->period, expired - (due - jitter->offset));
+		jitter_place(jitter, pace->period, offset);
 	if (leaves_out) {
 		if (event->hw.interrupts == COMPAT_MAX_INTERRUPTS)
 			return 0;
@@ -75,7 +75,8 @@ u64 st_pace_late(struct stacktap_pace *pace, const struct perf_event *event, u64
 	}
 	if (expired <= due + PACE_LATE_NS || restarted || !due || pace->due_period != period)
 		return 0;
-	return pace_swallow(pace, period, ns);
+	/* of drawn ones those without a sample: one that is late may still be in its own */
+	return pace->period == period ? offset / period : pace_swallow(pace, period, ns);
 }
 
 void st_pace_begin(struct stacktap_pace *pace, struct perf_event *event, u64 period,

@@ -34,9 +34,9 @@ def guest(t):
     for count in counts:
         accounted(t, count, count["running_ns"])
         t.ok(count["calls"] <= count["running_ns"] / tick_ns + 2, f"{count['calls']} calls, at most one a tick")
-    # the interval that is drawn is hardly ever below a tick
+    # an interval that is drawn below a tick begins near the end of a period, and a tick behind that is still in the next
     for count in counts[:3]:
-        t.ok(count["missed"] <= 0.02 * count["calls"] + 1, f"{count['missed']} of {count['calls']} periods are missed by a tick")
+        t.ok(count["missed"] <= 1, f"{1e9 / count['period']:.0f} Hz: {count['missed']} periods are missed, each has its sample")
     for count in user:
         accounted(t, count, modes["running_ns"] * modes["recorded"] / modes["calls"], 0.05)
 
