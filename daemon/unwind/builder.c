@@ -12,7 +12,7 @@ static int begin(struct builder *builder)
 {
 	struct unwind_rule uncovered = { .cfa = UNWIND_UNCOVERED };
 
-	builder->rows = builder->wides = builder->blocks = 0;
+	builder->rows = builder->wides = builder->blocks = builder->spans = builder->indexed = 0;
 	builder->unit = 0;
 	builder->cover = (struct builder_cover){ 0 };
 	builder->has_pending = false;
@@ -187,7 +187,8 @@ static int find_rule(struct builder *builder, const struct builder_rule *rule,
 struct arrays {
 	struct unwind_rule *rules;
 	int32_t *saved;
-	uint32_t *spans, *wide_rows;
+	struct unwind_span *spans;
+	uint32_t *wide_rows;
 	uint16_t *wide_rules, *blocks, *rows;
 };
 
@@ -196,12 +197,40 @@ static struct arrays arrays_of(struct unwind_table_header *header)
 	struct arrays arrays = { .rules = (struct unwind_rule *)(header + 1) };
 
 	arrays.saved = (int32_t *)(arrays.rules + header->rules);
-	arrays.spans = (uint32_t *)arrays.saved + (header->saved ? header->rules : 0);
-	arrays.wide_rows = arrays.spans + unwind_table_spans(header->blocks);
+	arrays.spans = (struct unwind_span *)(arrays.saved + (header->saved ? header->rules : 0));
+	arrays.wide_rows = (uint32_t *)(arrays.spans + unwind_table_spans(header->blocks));
 	arrays.wide_rules = (uint16_t *)(arrays.wide_rows + header->wides);
 	arrays.blocks = arrays.wide_rules + header->wides;
-	arrays.rows = arrays.blocks + header->blocks;
+	arrays.rows = arrays.blocks + header->indexed;
 	return arrays;
+}
+
+/* Entries in blocks[] up to the one before @block, which are all of the last span that was begun. */
+static int write_blocks(struct builder *builder, const struct arrays *arrays, uint32_t block)
+{
+	for (; builder->blocks < block; builder->blocks++) {
+		if (builder->indexed >= builder->table->indexed)
+			return -ESTALE;
+		arrays->blocks[builder->indexed++] =
+			(uint16_t)(builder->rows - arrays->spans[builder->spans - 1].row);
+	}
+	return 0;
+}
+
+/* The span of the next row, and those before it that have none. */
+static int begin_span(struct builder *builder, const struct arrays *arrays, uint32_t span)
+{
+	int r = write_blocks(builder, arrays, builder->spans << UNWIND_BLOCK_SHIFT);
+
+	if (r < 0)
+		return r;
+	for (; builder->spans <= span; builder->spans++)
+		arrays->spans[builder->spans] = (struct unwind_span){
+			.row = builder->rows,
+			.block = builder->spans < span ? UNWIND_SPAN_EMPTY : builder->indexed,
+		};
+	builder->blocks = span << UNWIND_BLOCK_SHIFT;
+	return 0;
 }
 
 /* Write the next row. */
@@ -210,16 +239,16 @@ static int write_row(struct builder *builder, uint32_t unit, uint16_t number)
 	const struct unwind_table_header *header = builder->table;
 	struct arrays arrays = arrays_of(builder->table);
 	uint32_t rule = builder->uses[number], block = unit >> UNWIND_BLOCK_SHIFT;
+	int r = 0;
 
 	if (builder->rows >= header->rows || block >= header->blocks || rule >= header->rules)
 		return -ESTALE;
-	for (; builder->blocks <= block; builder->blocks++) {
-		uint32_t *span = &arrays.spans[builder->blocks >> UNWIND_BLOCK_SHIFT];
-
-		if (!(builder->blocks & ((1U << UNWIND_BLOCK_SHIFT) - 1)))
-			*span = builder->rows;
-		arrays.blocks[builder->blocks] = (uint16_t)(builder->rows - *span);
-	}
+	if (block >> UNWIND_BLOCK_SHIFT >= builder->spans)
+		r = begin_span(builder, &arrays, block >> UNWIND_BLOCK_SHIFT);
+	if (r == 0)
+		r = write_blocks(builder, &arrays, block + 1);
+	if (r < 0)
+		return r;
 	if (rule >= UNWIND_ROW_WIDE) {
 		if (builder->wides >= header->wides)
 			return -ESTALE;
@@ -229,6 +258,11 @@ static int write_row(struct builder *builder, uint32_t unit, uint16_t number)
 	}
 	arrays.rows[builder->rows++] = (uint16_t)((unit & 0xff) | rule << 8);
 	return 0;
+}
+
+static uint32_t span_of(uint32_t unit)
+{
+	return unit >> UNWIND_BLOCK_SHIFT >> UNWIND_BLOCK_SHIFT;
 }
 
 static void add_cover(struct builder *builder, uint32_t unit)
@@ -255,6 +289,8 @@ static int settle(struct builder *builder)
 		return 0;
 	if (builder->rows)
 		add_cover(builder, unit);
+	if (!builder->table && (!builder->rows || span_of(unit) != span_of(builder->unit)))
+		builder->indexed += UNWIND_SPAN_BLOCKS;
 	builder->unit = unit;
 	builder->settled = number;
 	if (builder->table)
@@ -348,6 +384,8 @@ int builder_plan(struct builder *builder)
 		return r;
 	header.rows = builder->rows;
 	header.blocks = (builder->unit >> UNWIND_BLOCK_SHIFT) + 1;
+	/* the last span ends with its last row */
+	header.indexed = builder->indexed - (-header.blocks & (UNWIND_SPAN_BLOCKS - 1));
 	uses = rank_rules(builder, &header);
 	if (!uses)
 		return -ENOMEM;
@@ -380,6 +418,7 @@ int builder_finish(struct builder *builder, void **ret_data, size_t *ret_size)
 	if (r < 0)
 		return r;
 	if (builder->rows != builder->table->rows || builder->blocks != builder->table->blocks ||
+	    builder->indexed != builder->table->indexed ||
 	    builder->wides != builder->table->wides)
 		return -ESTALE;
 	builder->table->checksum = unwind_table_checksum(builder->table, builder->table_bytes);

@@ -38,7 +38,9 @@ struct builder {
 	bool has_pending;		/* a row that may still be replaced */
 	uint32_t pending_unit, unit;	/* unit: of the last row that is settled */
 	uint16_t pending, settled;	/* their rules */
-	uint32_t rows, wides, blocks;	/* settled so far */
+	uint32_t rows, wides;		/* settled so far */
+	uint32_t blocks, spans;		/* second pass: written so far, those without rows as well */
+	uint32_t indexed;		/* blocks of spans that have rows; in the first pass to their ends */
 	struct builder_cover cover;
 
 	struct unwind_table_header *table; /* second pass: the table, of @table_bytes */

@@ -8,14 +8,15 @@
  * mapped. Code is counted in units of 1 << shift bytes (the instruction alignment), 256 units are a
  * block, 256 blocks a span. A row is two bytes: the low byte of the unit where it begins, and the
  * number of its rule; it holds up to the next row. Rows of a block are those between its start and
- * the next block's; where a block has no row at or below an address, the row before holds.
+ * the next block's; where a block has no row at or below an address, the row before holds. A span in
+ * which no row begins needs no blocks: rows cost, not addresses.
  * Rules are numbered by how often they occur; rows whose rule has no number below UNWIND_ROW_WIDE
  * have their rule in a list beside.
  *
  * An object in which callers have their CFA from one more register than sp and fp (ld.so's lazy
  * binding: rbx) also tells for each rule where that register is saved.
  *
- *	header, rules[], saved[] (s32, or none), spans[] (u32), wide_rows[] (u32),
+ *	header, rules[], saved[] (s32, or none), spans[], wide_rows[] (u32),
  *	wide_rules[] (u16), blocks[] (u16), rows[] (u16), zero bytes up to a multiple of 8
  *
  * All in host byte order, all sizes follow from the header's counts: nothing in a table is an
@@ -38,10 +39,12 @@
 
 #define UNWIND_TABLE_MAGIC	0x57557453U
 #define UNWIND_TABLE_MAX_BYTES	(64U << 20)
+#define UNWIND_SPAN_EMPTY	0xffffffffU	/* for a span's block: no row begins there */
 
 enum {
-	UNWIND_TABLE_VERSION	= 1,
+	UNWIND_TABLE_VERSION	= 2,
 	UNWIND_BLOCK_SHIFT	= 8,	/* units in a block, and blocks in a span */
+	UNWIND_SPAN_BLOCKS	= 1 << UNWIND_BLOCK_SHIFT,
 	UNWIND_BLOCKS_MAX	= 1 << 24,
 	UNWIND_RULES_MAX	= 65535,
 	UNWIND_SHIFT_MAX	= 2,
@@ -109,6 +112,12 @@ struct unwind_rule {
 	__s32 fp_offset;
 };
 
+/* 256 blocks of code, the last one fewer. */
+struct unwind_span {
+	__u32 row;		/* the first that begins here or later */
+	__u32 block;		/* its first in blocks[], behind those of spans before, or EMPTY */
+};
+
 struct unwind_table_header {
 	__u32 magic;
 	__u16 version;
@@ -121,11 +130,13 @@ struct unwind_table_header {
 	__u32 rules;
 	__u8 shift;
 	__u8 saved;		/* UNWIND_SAVED_REGISTER: there is saved[]; 0 */
-	__u8 zero[6];
+	__u8 zero[2];
+	__u32 indexed;		/* blocks that have an entry in blocks[] */
 };
 
-/* the layout of version 1: another one takes another UNWIND_TABLE_VERSION */
-static_assert(UNWIND_TABLE_VERSION == 1 && sizeof(struct unwind_rule) == 16 &&
+/* the layout of version 2: another one takes another UNWIND_TABLE_VERSION */
+static_assert(UNWIND_TABLE_VERSION == 2 && sizeof(struct unwind_span) == 8 &&
+	      sizeof(struct unwind_rule) == 16 &&
 	      offsetof(struct unwind_rule, ra) == 1 && offsetof(struct unwind_rule, fp) == 2 &&
 	      offsetof(struct unwind_rule, cfa_offset) == 4 &&
 	      offsetof(struct unwind_rule, ra_offset) == 8 &&
@@ -136,7 +147,8 @@ static_assert(UNWIND_TABLE_VERSION == 1 && sizeof(struct unwind_rule) == 16 &&
 	      offsetof(struct unwind_table_header, rows) == 28 &&
 	      offsetof(struct unwind_table_header, wides) == 32 &&
 	      offsetof(struct unwind_table_header, rules) == 36 &&
-	      offsetof(struct unwind_table_header, shift) == 40, "tables have another layout");
+	      offsetof(struct unwind_table_header, shift) == 40 &&
+	      offsetof(struct unwind_table_header, indexed) == 44, "tables have another layout");
 
 /* A checked table. */
 struct unwind_table {
@@ -144,12 +156,12 @@ struct unwind_table {
 	__u64 bytes;		/* of code, from start */
 	const struct unwind_rule *rules;
 	const __s32 *saved;	/* beside rules, or NULL */
-	const __u32 *spans;
+	const struct unwind_span *spans;
 	const __u32 *wide_rows;	/* ascending */
 	const __u16 *wide_rules;
-	const __u16 *blocks;	/* rows before the block, in its span */
+	const __u16 *blocks;	/* rows before the block, in its span; of spans that have rows */
 	const __u16 *rows;	/* low byte of the unit | rule << 8 */
-	__u32 block_count;
+	__u32 block_count;	/* of code, more than blocks[] may have */
 	__u32 row_count;
 	__u32 wide_count;
 	__u32 rule_count;
@@ -185,8 +197,8 @@ static inline __u64 unwind_table_bytes(const struct unwind_table_header *header)
 {
 	__u64 rule = sizeof(struct unwind_rule) + (header->saved ? sizeof(__s32) : 0);
 	__u64 bytes = sizeof(*header) + header->rules * rule +
-		      4ULL * unwind_table_spans(header->blocks) + 6ULL * header->wides +
-		      2ULL * header->blocks + 2ULL * header->rows;
+		      (__u64)sizeof(struct unwind_span) * unwind_table_spans(header->blocks) +
+		      6ULL * header->wides + 2ULL * header->indexed + 2ULL * header->rows;
 
 	return (bytes + 7) & ~7ULL;
 }
@@ -230,23 +242,28 @@ static inline void unwind_table_view(const void *data, struct unwind_table *tabl
 	table->shift = header->shift;
 	table->rules = (const struct unwind_rule *)(header + 1);
 	table->saved = NULL;
-	table->spans = (const __u32 *)(table->rules + header->rules);
+	table->spans = (const struct unwind_span *)(table->rules + header->rules);
 	if (header->saved) {
 		table->saved = (const __s32 *)table->spans;
-		table->spans += header->rules;
+		table->spans = (const struct unwind_span *)(table->saved + header->rules);
 	}
-	table->wide_rows = table->spans + unwind_table_spans(header->blocks);
+	table->wide_rows = (const __u32 *)(table->spans + unwind_table_spans(header->blocks));
 	table->wide_rules = (const __u16 *)(table->wide_rows + header->wides);
 	table->blocks = table->wide_rules + header->wides;
-	table->rows = table->blocks + header->blocks;
+	table->rows = table->blocks + header->indexed;
 }
 
 /* Row number at which @block begins; @block may be one past the last. */
 static inline __u32 unwind_table_row(const struct unwind_table *table, __u32 block)
 {
+	const struct unwind_span *span;
+
 	if (block >= table->block_count)
 		return table->row_count;
-	return table->spans[block >> UNWIND_BLOCK_SHIFT] + table->blocks[block];
+	span = &table->spans[block >> UNWIND_BLOCK_SHIFT];
+	if (span->block == UNWIND_SPAN_EMPTY)
+		return span->row;
+	return span->row + table->blocks[span->block + (block & (UNWIND_SPAN_BLOCKS - 1))];
 }
 
 static inline int unwind_offset_valid(__s32 offset)
@@ -322,11 +339,57 @@ static inline int unwind_table_header_valid(const struct unwind_table_header *he
 	if (header->saved && header->saved != UNWIND_SAVED_REGISTER)
 		return 0;
 	if (header->shift > UNWIND_SHIFT_MAX || header->blocks > UNWIND_BLOCKS_MAX ||
-	    header->rules > UNWIND_RULES_MAX || unwind_table_bytes(header) != size)
+	    header->indexed > header->blocks || header->rules > UNWIND_RULES_MAX ||
+	    unwind_table_bytes(header) != size)
 		return 0;
 	/* blocks begin at multiples of their size, and the last one does not wrap */
 	return !(header->start & ((1ULL << (UNWIND_BLOCK_SHIFT + header->shift)) - 1)) &&
 	       header->start <= (~0ULL >> 1);
+}
+
+/* Each span's blocks lie behind those of the ones before, and no row number wraps. */
+static inline int unwind_spans_valid(const struct unwind_table *table, __u32 indexed)
+{
+	__u32 i, left, count = unwind_table_spans(table->block_count), used = 0;
+
+	for (i = 0; i < count; i++) {
+		const struct unwind_span *span = &table->spans[i];
+
+		if (span->row > table->row_count)
+			return 0;
+		if (span->block == UNWIND_SPAN_EMPTY)
+			continue;
+		left = table->block_count - (i << UNWIND_BLOCK_SHIFT);
+		if (left > UNWIND_SPAN_BLOCKS)
+			left = UNWIND_SPAN_BLOCKS;
+		if (span->block != used || left > indexed - used)
+			return 0;
+		used += left;
+	}
+	return used == indexed;
+}
+
+/* Rows of the span that begins with @block ascend; spans are valid. */
+static inline int unwind_rows_valid(const struct unwind_table *table, __u32 block)
+{
+	const struct unwind_span *span = &table->spans[block >> UNWIND_BLOCK_SHIFT];
+	__u32 row, next, end = block + UNWIND_SPAN_BLOCKS;
+
+	if (end > table->block_count)
+		end = table->block_count;
+	/* without blocks there is nothing to look at: the time is in proportion to the size */
+	if (span->block == UNWIND_SPAN_EMPTY)
+		return unwind_table_row(table, end) == span->row;
+	for (; block < end; block++) {
+		row = unwind_table_row(table, block);
+		next = unwind_table_row(table, block + 1);
+		if (row > next || next > table->row_count)
+			return 0;
+		for (; row + 1 < next; row++)
+			if ((table->rows[row] & 0xff) >= (table->rows[row + 1] & 0xff))
+				return 0;
+	}
+	return 1;
 }
 
 /*
@@ -355,22 +418,14 @@ static inline int unwind_table_check(const void *data, __u64 size, struct unwind
 		    (table.saved && !unwind_saved_valid(&table.rules[i], table.saved[i])))
 			return -EINVAL;
 
-	if (table.row_count && (!table.block_count || unwind_table_row(&table, 0)))
+	if (!unwind_spans_valid(&table, header->indexed) ||
+	    (table.row_count && (!table.block_count || unwind_table_row(&table, 0))))
 		return -EINVAL;
-	for (i = 0; i < table.block_count; i++) {
-		__u64 first = (__u64)table.spans[i >> UNWIND_BLOCK_SHIFT] + table.blocks[i];
-		__u64 next = table.row_count;
-
-		if (!(i % UNWIND_PAUSE))
+	for (i = 0; i < unwind_table_spans(table.block_count); i++) {
+		if (!(i % (UNWIND_PAUSE / UNWIND_SPAN_BLOCKS)))
 			unwind_check_pause();
-		if (i + 1 < table.block_count)
-			next = (__u64)table.spans[(i + 1) >> UNWIND_BLOCK_SHIFT] +
-			       table.blocks[i + 1];
-		if (first > next || next > table.row_count)
+		if (!unwind_rows_valid(&table, i << UNWIND_BLOCK_SHIFT))
 			return -EINVAL;
-		for (row = first; row + 1 < next; row++)
-			if ((table.rows[row] & 0xff) >= (table.rows[row + 1] & 0xff))
-				return -EINVAL;
 	}
 
 	for (row = 0; row < table.row_count; row++) {

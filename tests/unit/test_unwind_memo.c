@@ -360,7 +360,7 @@ static void tables_are_noted_when_the_clock_moves(void **state _unused_)
 		{ .start = TEXT, .end = TEXT + 0x200, .bias = TEXT, .table = &table },
 	};
 	static struct found found;
-	uint32_t spans[] = { 0 };
+	struct unwind_span spans[] = { { 0 } };
 
 	table.rows = rows;
 	table.blocks = blocks;
@@ -401,7 +401,7 @@ static void a_leafs_link_register_is_remembered(void **state _unused_)
 		  .ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = -8 },
 	};
 	const uint16_t rows[] = { 0, 1 << 8 }, blocks[] = { 0, 1 };
-	uint32_t spans[] = { 0 };
+	struct unwind_span spans[] = { { 0 } };
 	struct unwind_table table = { .bytes = 0x200, .rules = rules, .rows = rows, .blocks = blocks,
 				      .spans = spans, .block_count = 2, .row_count = 2,
 				      .rule_count = 2 };
@@ -450,7 +450,7 @@ static void no_call_returns_to_the_limit(void **state _unused_)
 		  .ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = -8 },
 	};
 	const uint16_t rows[] = { 0 }, blocks[] = { 0, 1 };
-	uint32_t spans[] = { 0 };
+	struct unwind_span spans[] = { { 0 } };
 	struct unwind_table table = { .bytes = 0x100, .rules = rules, .rows = rows, .blocks = blocks,
 				      .spans = spans, .block_count = 1, .row_count = 1,
 				      .rule_count = 1 };

@@ -116,6 +116,10 @@ static void spans_reach_far(void **state)
 	(void)state;
 	assert_int_equal(unwind_table_check(data, size, &table), 0);
 	assert_true(table.block_count > 65536);
+	/* 1,119 spans in which no row begins cost 8 bytes each, and the last one has blocks up to its row */
+	assert_true(size < 10000);
+	assert_int_equal(table.spans[0].block, 0);
+	assert_int_equal(table.spans[1].block, UNWIND_SPAN_EMPTY);
 	expect(&table, 0x1000, 8);
 	expect(&table, 0x1000 + (35 << 20), 16);
 	expect(&table, 0x1000 + (70 << 20) - 1, 16);
@@ -269,7 +273,9 @@ static void broken_headers_are_refused(void **state)
 	refused(header->magic++);
 	refused(header->version++);
 	refused(header->shift = 3);
-	refused(header->zero[5] = 1);
+	refused(header->zero[1] = 1);
+	refused(header->indexed++);
+	refused(header->indexed--);
 	refused(header->saved = 3);
 	refused(header->saved = 1);
 	refused(header->start++);
@@ -327,10 +333,11 @@ static void broken_arrays_are_refused(void **state)
 		table.row_count + 1);
 	refused(data, size, &table.blocks[0], sizeof(table.blocks[0]),
 		1);
-	refused(data, size, &table.spans[0], sizeof(table.spans[0]),
-		1);
-	refused(data, size, &table.spans[0], sizeof(table.spans[0]),
-		0xffffffff);
+	refused(data, size, &table.spans[0].row, 4, 1);
+	refused(data, size, &table.spans[0].row, 4, 0xffffffff);
+	/* nor where blocks are not their span's */
+	refused(data, size, &table.spans[0].block, 4, 1);
+	refused(data, size, &table.spans[0].block, 4, UNWIND_SPAN_EMPTY);
 	/* rows that do not ascend, or with a rule that there is not */
 	refused(data, size, &table.rows[2], sizeof(table.rows[0]),
 		table.rows[1]);

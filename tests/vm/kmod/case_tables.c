@@ -75,6 +75,7 @@ static void check_hostile(struct client *client)
 	for (all = true, i = 0; i < 64; i++) {
 		memcpy(data, good, size);
 		header->blocks = i & 1 ? UINT32_MAX : 1u << i % 32;
+		header->indexed = i & 16 ? header->blocks : 1;
 		header->rows = i & 2 ? UINT32_MAX : 1u << i % 31;
 		header->wides = i & 4 ? UINT32_MAX : 0;
 		header->rules = i & 8 ? UINT32_MAX : 0xffffu >> i % 16;

@@ -118,7 +118,7 @@ struct parts {
 	struct unwind_table_header header;
 	struct unwind_rule rules[MAX_RULES];
 	int32_t saved[MAX_RULES];
-	uint32_t spans[MAX_BLOCKS / 256 + 1];
+	struct unwind_span spans[MAX_BLOCKS / 256 + 1];
 	uint32_t wide_rows[MAX_BLOCKS * MAX_ROWS_OF_BLOCK];
 	uint16_t wide_rules[MAX_BLOCKS * MAX_ROWS_OF_BLOCK];
 	uint16_t blocks[MAX_BLOCKS];
@@ -128,12 +128,20 @@ struct parts {
 static void roll_rows(struct dice *dice, struct parts *parts)
 {
 	struct unwind_table_header *header = &parts->header;
-	uint32_t block, nr, low;
+	uint32_t block, nr, low, in_span = 0;
+	struct unwind_span *span;
 
 	for (block = 0; block < header->blocks; block++) {
-		if (!(block & 255))
-			parts->spans[block >> 8] = header->rows;
-		parts->blocks[block] = header->rows - parts->spans[block >> 8];
+		span = &parts->spans[block >> UNWIND_BLOCK_SHIFT];
+		if (!(block & (UNWIND_SPAN_BLOCKS - 1))) {
+			/* of every fourth span nothing is known */
+			in_span = dice_roll(dice, 4);
+			span->row = header->rows;
+			span->block = in_span ? header->indexed : UNWIND_SPAN_EMPTY;
+		}
+		if (!in_span)
+			continue;
+		parts->blocks[header->indexed++] = header->rows - span->row;
 		nr = dice_roll(dice, MAX_ROWS_OF_BLOCK + 1);
 		for (low = dice_roll(dice, 40); nr && low < 256; nr--) {
 			uint32_t rule = dice_roll(dice, header->rules);
@@ -189,7 +197,7 @@ void *forge_table(struct dice *dice, uint64_t start, uint64_t bytes, size_t *ret
 	at = put(at, parts->spans, unwind_table_spans(header->blocks) * sizeof(*parts->spans));
 	at = put(at, parts->wide_rows, header->wides * sizeof(*parts->wide_rows));
 	at = put(at, parts->wide_rules, header->wides * sizeof(*parts->wide_rules));
-	at = put(at, parts->blocks, header->blocks * sizeof(*parts->blocks));
+	at = put(at, parts->blocks, header->indexed * sizeof(*parts->blocks));
 	put(at, parts->rows, header->rows * sizeof(*parts->rows));
 	frameless_checksum(data, *ret_size);
 	free(parts);
@@ -238,7 +246,7 @@ void *forge_noise(struct dice *dice, size_t *ret_size)
 		.magic = UNWIND_TABLE_MAGIC, .version = UNWIND_TABLE_VERSION, .machine = MACHINE,
 		.shift = dice_roll(dice, UNWIND_SHIFT_MAX + 1),
 		.start = dice_roll(dice, 1u << 20) << 10,
-		.blocks = dice_roll(dice, 300), .rows = dice_roll(dice, 2000),
+		.blocks = dice_roll(dice, 300), .indexed = dice_roll(dice, 300), .rows = dice_roll(dice, 2000),
 		.wides = dice_roll(dice, 4) ? 0 : dice_roll(dice, 50), .rules = dice_roll(dice, 300),
 		.saved = dice_roll(dice, 2) ? 0 : UNWIND_SAVED_REGISTER,
 	};

@@ -230,6 +230,7 @@ const void *frameless_table(size_t *ret_size)
 		.shift = SHIFT, .start = (uintptr_t)frameless_inner & -(256ull << SHIFT),
 		.rules = RULES,
 	};
+	struct unwind_span span = { .row = 0, .block = 0 };
 	uint16_t blocks[4], rows[24];
 	char *at = (char *)data;
 
@@ -251,13 +252,15 @@ const void *frameless_table(size_t *ret_size)
 	put_row(&header, blocks, rows, frameless_signal, RULE_SIGNAL);
 	put_row(&header, blocks, rows, frameless_end, RULE_UNCOVERED);
 
+	header.indexed = header.blocks;
 	/* by memcpy() throughout, because the checksum reads all of it as 64-bit words */
 	memset(data, 0, sizeof(data));
 	memcpy(at, &header, sizeof(header));
 	at += sizeof(header);
 	memcpy(at, rules, sizeof(rules));
-	/* one span, which begins with row 0 */
-	at += sizeof(rules) + sizeof(uint32_t);
+	at += sizeof(rules);
+	memcpy(at, &span, sizeof(span));
+	at += sizeof(span);
 	memcpy(at, blocks, header.blocks * sizeof(*blocks));
 	at += header.blocks * sizeof(*blocks);
 	memcpy(at, rows, header.rows * sizeof(*rows));
@@ -271,9 +274,10 @@ void *frameless_filler(uint32_t first, uint32_t blocks, size_t *ret_size)
 	struct unwind_table_header header = {
 		.magic = UNWIND_TABLE_MAGIC, .version = UNWIND_TABLE_VERSION, .machine = MACHINE,
 		.shift = SHIFT, .start = (256ull << SHIFT) * first, .blocks = blocks,
-		.rows = blocks << 8, .rules = 1,
+		.indexed = blocks, .rows = blocks << 8, .rules = 1,
 	};
-	uint32_t i, row, spans = unwind_table_spans(blocks);
+	struct unwind_span span;
+	uint32_t i, spans = unwind_table_spans(blocks);
 	char *data, *at;
 	uint16_t word;
 
@@ -286,9 +290,9 @@ void *frameless_filler(uint32_t first, uint32_t blocks, size_t *ret_size)
 	at += sizeof(header);
 	memcpy(at, rules, sizeof(rules[0]));
 	at += sizeof(rules[0]);
-	for (i = 0; i < spans; i++, at += sizeof(row)) {
-		row = i << 16;
-		memcpy(at, &row, sizeof(row));
+	for (i = 0; i < spans; i++, at += sizeof(span)) {
+		span = (struct unwind_span) { .row = i << 16, .block = i << UNWIND_BLOCK_SHIFT };
+		memcpy(at, &span, sizeof(span));
 	}
 	for (i = 0; i < blocks; i++, at += sizeof(word)) {
 		word = i << 8;
