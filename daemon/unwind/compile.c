@@ -300,7 +300,7 @@ static int compile(struct compiler *compiler, void **ret_data, size_t *ret_size)
 
 /*
  * Only code that the file holds counts, and segments that lie far apart for what they hold are
- * refused: a table has two bytes for each 256 between them.
+ * refused: a table has eight bytes for each 64 KiB between them.
  */
 static int take_segments(struct compiler *compiler)
 {

@@ -161,7 +161,8 @@ struct unwind_table {
 	const __u16 *wide_rules;
 	const __u16 *blocks;	/* rows before the block, in its span; of spans that have rows */
 	const __u16 *rows;	/* low byte of the unit | rule << 8 */
-	__u32 block_count;	/* of code, more than blocks[] may have */
+	__u32 block_count;	/* of code */
+	__u32 index_count;	/* of blocks[], which are fewer */
 	__u32 row_count;
 	__u32 wide_count;
 	__u32 rule_count;
@@ -204,8 +205,8 @@ static inline __u64 unwind_table_bytes(const struct unwind_table_header *header)
 }
 
 /*
- * unwind_table_check() calls this every UNWIND_PAUSE words, rows or blocks. Who includes this header
- * may define it to let others run.
+ * unwind_table_check() calls this every UNWIND_PAUSE words, rows or spans, and for each span that has
+ * rows. Who includes this header may define it to let others run.
  */
 #ifndef unwind_check_pause
 #define unwind_check_pause() ((void)0)
@@ -235,6 +236,7 @@ static inline void unwind_table_view(const void *data, struct unwind_table *tabl
 	table->start = header->start;
 	table->bytes = (__u64)header->blocks << (UNWIND_BLOCK_SHIFT + header->shift);
 	table->block_count = header->blocks;
+	table->index_count = header->indexed;
 	table->row_count = header->rows;
 	table->wide_count = header->wides;
 	table->rule_count = header->rules;
@@ -257,13 +259,16 @@ static inline void unwind_table_view(const void *data, struct unwind_table *tabl
 static inline __u32 unwind_table_row(const struct unwind_table *table, __u32 block)
 {
 	const struct unwind_span *span;
+	__u32 index;
 
 	if (block >= table->block_count)
 		return table->row_count;
+	block = unwind_clamp(block, table->block_count);
 	span = &table->spans[block >> UNWIND_BLOCK_SHIFT];
 	if (span->block == UNWIND_SPAN_EMPTY)
 		return span->row;
-	return span->row + table->blocks[span->block + (block & (UNWIND_SPAN_BLOCKS - 1))];
+	index = span->block + (block & (UNWIND_SPAN_BLOCKS - 1));
+	return span->row + table->blocks[unwind_clamp(index, table->index_count)];
 }
 
 static inline int unwind_offset_valid(__s32 offset)
@@ -348,7 +353,7 @@ static inline int unwind_table_header_valid(const struct unwind_table_header *he
 }
 
 /* Each span's blocks lie behind those of the ones before, and no row number wraps. */
-static inline int unwind_spans_valid(const struct unwind_table *table, __u32 indexed)
+static inline int unwind_spans_valid(const struct unwind_table *table)
 {
 	__u32 i, left, count = unwind_table_spans(table->block_count), used = 0;
 
@@ -362,11 +367,11 @@ static inline int unwind_spans_valid(const struct unwind_table *table, __u32 ind
 		left = table->block_count - (i << UNWIND_BLOCK_SHIFT);
 		if (left > UNWIND_SPAN_BLOCKS)
 			left = UNWIND_SPAN_BLOCKS;
-		if (span->block != used || left > indexed - used)
+		if (span->block != used || left > table->index_count - used)
 			return 0;
 		used += left;
 	}
-	return used == indexed;
+	return used == table->index_count;
 }
 
 /* Rows of the span that begins with @block ascend; spans are valid. */
@@ -418,11 +423,12 @@ static inline int unwind_table_check(const void *data, __u64 size, struct unwind
 		    (table.saved && !unwind_saved_valid(&table.rules[i], table.saved[i])))
 			return -EINVAL;
 
-	if (!unwind_spans_valid(&table, header->indexed) ||
+	if (!unwind_spans_valid(&table) ||
 	    (table.row_count && (!table.block_count || unwind_table_row(&table, 0))))
 		return -EINVAL;
 	for (i = 0; i < unwind_table_spans(table.block_count); i++) {
-		if (!(i % (UNWIND_PAUSE / UNWIND_SPAN_BLOCKS)))
+		/* it may have 65,536 rows */
+		if (table.spans[i].block != UNWIND_SPAN_EMPTY || !(i % UNWIND_PAUSE))
 			unwind_check_pause();
 		if (!unwind_rows_valid(&table, i << UNWIND_BLOCK_SHIFT))
 			return -EINVAL;
@@ -484,7 +490,7 @@ static inline const struct unwind_rule *unwind_table_find(const struct unwind_ta
 		return NULL;
 	offset >>= table->shift;
 	low = offset & 0xff;
-	block = unwind_clamp(offset >> UNWIND_BLOCK_SHIFT, table->block_count);
+	block = offset >> UNWIND_BLOCK_SHIFT;
 	first = unwind_table_row(table, block);
 	last = unwind_table_row(table, block + 1);
 	/* at most eight times: a checked block has at most 256 rows */

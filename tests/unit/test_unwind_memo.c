@@ -352,7 +352,7 @@ static void tables_are_noted_when_the_clock_moves(void **state _unused_)
 		  .ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = -8 },
 		{ .cfa = UNWIND_END },
 	};
-	struct unwind_table table = { .bytes = 0x200, .rules = rules, .block_count = 2,
+	struct unwind_table table = { .bytes = 0x200, .rules = rules, .block_count = 2, .index_count = 2,
 				      .row_count = 2, .rule_count = 2 };
 	const uint16_t rows[] = { 0, 1 << 8 }, blocks[] = { 0, 1 };
 	struct unwind_mapping mappings[] = {
@@ -403,7 +403,7 @@ static void a_leafs_link_register_is_remembered(void **state _unused_)
 	const uint16_t rows[] = { 0, 1 << 8 }, blocks[] = { 0, 1 };
 	struct unwind_span spans[] = { { 0 } };
 	struct unwind_table table = { .bytes = 0x200, .rules = rules, .rows = rows, .blocks = blocks,
-				      .spans = spans, .block_count = 2, .row_count = 2,
+				      .spans = spans, .block_count = 2, .index_count = 2, .row_count = 2,
 				      .rule_count = 2 };
 	struct unwind_mapping mapping = { .start = TEXT, .end = TEXT + 0x200, .bias = TEXT,
 					  .table = &table };
@@ -452,7 +452,7 @@ static void no_call_returns_to_the_limit(void **state _unused_)
 	const uint16_t rows[] = { 0 }, blocks[] = { 0, 1 };
 	struct unwind_span spans[] = { { 0 } };
 	struct unwind_table table = { .bytes = 0x100, .rules = rules, .rows = rows, .blocks = blocks,
-				      .spans = spans, .block_count = 1, .row_count = 1,
+				      .spans = spans, .block_count = 1, .index_count = 1, .row_count = 1,
 				      .rule_count = 1 };
 	struct unwind_mapping mapping = { .start = LIMIT - 0x100, .end = LIMIT,
 					  .bias = LIMIT - 0x100, .table = &table };
