@@ -284,6 +284,17 @@ static void check_functions(struct naming *naming, struct naming_outcome *outcom
 		 "there elsewhere", outcome->others);
 }
 
+/* Why no address that was recorded has a place in the file. */
+static const char *why_elsewhere(const struct debugfile *file)
+{
+	if (!file->is_kernel)
+		return "its addresses are those of a process: only the program or library itself says which they are "
+		       "in the file (--binary, --sysroot)";
+	if (file->facts.image == UINT64_MAX)
+		return "the file does not say where the kernel's code begins";
+	return "the kernel's addresses were withheld when it was recorded";
+}
+
 /* One pass over what has no name yet. */
 static int name_once(struct naming *naming, struct naming_outcome *outcome, const struct debugfile *file,
 		   struct dwo_places *dwos)
@@ -293,9 +304,8 @@ static int name_once(struct naming *naming, struct naming_outcome *outcome, cons
 	uint32_t count;
 	int r = collect(naming, outcome->object, file, &wanted, &count);
 
-	if (!r && !count && !file->is_kernel && !outcome->note[0])
-		add_note(outcome, "its addresses are those of a process: only the program or library itself says which they are "
-			 "in the file (--binary, --sysroot)");
+	if (!r && !count && !outcome->found && !outcome->note[0])
+		add_note(outcome, "%s", why_elsewhere(file));
 	if (r < 0 || !count)
 		return r;
 	outcome->others = outcome->absent = outcome->unsaid = 0;

@@ -110,7 +110,9 @@ static int fail(struct helper *helper, int error)
 			  WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "itself");
 	}
 	helper->start_at = clock_monotonic() + helper->pause_ms * NSEC_PER_MSEC;
-	helper->pause_ms = min_of(2 * helper->pause_ms, (unsigned int)PAUSE_MAX_MS);
+	/* that a caller was in a hurry says nothing of it */
+	if (error != -ECANCELED)
+		helper->pause_ms = min_of(2 * helper->pause_ms, (unsigned int)PAUSE_MAX_MS);
 	return error;
 }
 
@@ -298,15 +300,16 @@ static int await_hello(struct helper *helper, const struct helper_call *first, u
 	struct helper_call call = {
 		.op = HELPER_HELLO, .fd = -1, .timeout_ms = most_ms,
 		.can_cancel = first->can_cancel, .cancel_fd = first->cancel_fd,
+		.deadline = first->deadline, .hurried_ms = first->hurried_ms,
 		.answer = &hello, .answer_bytes = sizeof(hello), .ret_fd = -1,
 	};
 	unsigned int rest;
 	int result = 0, r = await_answer(helper, &call, &result, &rest);
 
-	if (r == -ECANCELED)
+	if (r == -ECANCELED && first->can_cancel)
 		return fail(helper, r);
 	/* by the next question it may be ready */
-	if (r == -ETIMEDOUT && most_ms < HELLO_MS)
+	if (r == -ECANCELED || (r == -ETIMEDOUT && most_ms < HELLO_MS))
 		return -EAGAIN;
 	if (r < 0)
 		return refuse(helper, r);

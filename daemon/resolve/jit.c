@@ -363,7 +363,7 @@ static const char *why_refused(int error)
 	case -ESTALE:
 		return "it is older than the process, or was replaced";
 	case -EBADMSG:
-		return "it is for another architecture";
+		return "it is not a jitdump of a program of this host: another version or byte order";
 	case -ENOTRECOVERABLE:
 		return "the parser crashed or hung on it";
 	default:
