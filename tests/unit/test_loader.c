@@ -367,7 +367,7 @@ static void test_least_recently_hit_goes(void **state _unused_)
 	session.limit = stats().tables.bytes;
 
 	/* all were loaded a moment ago: the newcomer has to do without */
-	map(program("third", "-falign-functions=256"), BASE + 0x200000, &vaddr);
+	map(program("third", "-fno-inline -falign-functions=32"), BASE + 0x200000, &vaddr);
 	assert_int_equal(load(), 0);
 	assert_int_equal(session.drops, 0);
 	assert_int_equal(session.ranges[2].table_id, 0);
