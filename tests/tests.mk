@@ -212,7 +212,7 @@ spare_x86_64 := beside ceiling cost late lockstep musl throttle stall
 # On arm64: this code is the same as on x86_64, and the last two run on the kernel of test-nmi.
 spare_arm64 := abi absent bad_frames bad_input bpf clock_count coarse_timers command compare containers control daemon degrade doctor filters hotplug split_lines \
 	images isolated late lifecycle lifetimes lockdown many_cpus power_loss recovery reload replies sessions short_lived soak \
-	sparse_cpus table_limit tables_fuzz taken_over top overlay frozen abuse netlink_fuzz no_counter privileges sideband_loss depth tables upgraded
+	sparse_cpus table_limit tables_fuzz taken_over top upgraded overlay frozen abuse netlink_fuzz no_counter privileges sideband_loss depth tables upgraded
 
 # Guests that count instructions do not feel how busy the host is: those of both architectures run beside the
 # others, and give way to them; not all of it, as guests that sample for a while use whatever they get.
