@@ -25,10 +25,15 @@ enum {
 /* exclusive upper bound of a frame record's address */
 #define FRAME_LIMIT (TASK_SIZE_MAX - sizeof(struct frame_record) + 1)
 
-/* ORC has rules for trampolines, or ends there; a frame pointer leads past the one that they return to. */
-static __always_inline bool stack_skips_caller(unsigned long address)
+/*
+ * A frame pointer leads past the caller that a trampoline returns to. ORC's rules are right where a trampoline calls,
+ * not everywhere else: behind what pops function-graph's frame the caller has the same stack pointer (7.2), of
+ * which unwind_next_frame() warns in the kernel's log. So no step is taken from a trampoline that was interrupted.
+ */
+static __always_inline bool stack_ends_at(unsigned long address, bool is_interrupted)
 {
-	return IS_ENABLED(CONFIG_UNWINDER_FRAME_POINTER) && unlikely(hook_is_running(address));
+	return unlikely(is_interrupted || IS_ENABLED(CONFIG_UNWINDER_FRAME_POINTER)) &&
+	       unlikely(hook_is_running(address));
 }
 
 void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
@@ -39,7 +44,7 @@ void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 
 	if (regs->flags & X86_EFLAGS_FIXED) {
 		stack->ips[stack->nr++] = regs->ip;
-		if (stack_skips_caller(regs->ip)) {
+		if (stack_ends_at(regs->ip, true)) {
 			stack->end = STACKTAP_END_HOOK;
 			return;
 		}
@@ -67,7 +72,7 @@ void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 			return;
 		}
 		stack->ips[stack->nr++] = addr;
-		if (stack_skips_caller(addr)) {
+		if (stack_ends_at(addr, unwind_get_entry_regs(&state, NULL))) {
 			stack->end = STACKTAP_END_HOOK;
 			return;
 		}

@@ -25,6 +25,8 @@
 
 enum {
 	HOOKS_ENOUGH = 30,		/* stacks under a hooked function */
+	HOOKS_RUNNING = 4,		/* stacks that end in a trampoline, which run for a moment */
+	HOOKS_ROUNDS_RUNNING = 60,	/* how long to wait for that many, as none need come */
 	HOOKS_TRAMPOLINES = 16,
 	HOOKS_WRONG = 4,		/* stacks that are shown */
 	HOOKS_FRAMES = 24,		/* of each */
@@ -92,6 +94,7 @@ struct hooked_stacks {
 	uint64_t trampoline;	/* has one for a caller */
 	/* of all: those that end in a trampoline that runs, and those that lack a caller and do not say so */
 	uint64_t running, cut;
+	uint64_t stepped;	/* go on behind a trampoline that was interrupted */
 	struct wrong_stack wrong[HOOKS_WRONG];
 	unsigned int nr_wrong;
 };
@@ -142,6 +145,21 @@ static bool lacks_caller(const struct hooked_stacks *stacks, const struct sample
 	return is_trampoline(stacks, view->kernel_ips[view->nr_kernel - 1]);
 }
 
+/*
+ * Only where it calls the rules of a trampoline are sure: one that was interrupted is the end of its stack, but on
+ * arm64, where all but function-graph's have a frame.
+ */
+static bool steps_on(const struct hooked_stacks *stacks, const struct sample_view *view)
+{
+#ifdef __aarch64__
+	bool ends = is_in(&stacks->graph, view->kernel_ips[0]);
+#else
+	bool ends = is_trampoline(stacks, view->kernel_ips[0]);
+#endif
+
+	return ends && view->sample->kernel_end != STACKTAP_END_HOOK;
+}
+
 static void visit(const struct sample_view *view, void *arg)
 {
 	struct hooked_stacks *stacks = arg;
@@ -151,6 +169,10 @@ static void visit(const struct sample_view *view, void *arg)
 		return;
 	if (view->sample->kernel_end == STACKTAP_END_COMPLETE && lacks_caller(stacks, view)) {
 		stacks->cut++;
+		keep_wrong(stacks, view);
+	}
+	if (steps_on(stacks, view)) {
+		stacks->stepped++;
 		keep_wrong(stacks, view);
 	}
 	/* behind the leaf: a trampoline runs as well */
@@ -230,7 +252,8 @@ static void see_start(uint64_t address, const char *name, void *arg)
 		range = &stacks->graph;
 	else if (!strcmp(name, "__start_orc_unwind"))
 		stacks->has_orc = true;
-	else if (strstr(name, "kretprobe_trampoline") || strstr(name, "rethook_trampoline"))
+	else if (!strcmp(name, "kretprobe_trampoline") || !strcmp(name, "__kretprobe_trampoline") ||
+		 !strcmp(name, "arch_rethook_trampoline"))
 		range = stacks->nr_trampolines < HOOKS_TRAMPOLINES ?
 			&stacks->trampolines[stacks->nr_trampolines++] : NULL;
 	if (range)
@@ -301,7 +324,7 @@ static void sample_under(const struct hook_kind *kind, struct hooked_stacks *sta
 	pid_t pid;
 
 	stacks->under = stacks->whole = stacks->ended = stacks->trampoline = 0;
-	stacks->running = stacks->cut = stacks->nr_wrong = 0;
+	stacks->running = stacks->cut = stacks->stepped = stacks->nr_wrong = 0;
 	if (!tap(!client_open(&client) && !client_add_rings(&client, 1 << 20) &&
 		 !client_set_sources(&client, &clock_997, 1), "%s: a session", kind->name))
 		return;
@@ -311,7 +334,8 @@ static void sample_under(const struct hook_kind *kind, struct hooked_stacks *sta
 	pid = fork_reader();
 	stacks->tgid = pid;
 	tap(!client_start(&client), "START");
-	for (i = 0; i < 600 && stacks->under < HOOKS_ENOUGH; i++) {
+	for (i = 0; i < 600 && (stacks->under < HOOKS_ENOUGH ||
+				(stacks->running < HOOKS_RUNNING && i < HOOKS_ROUNDS_RUNNING)); i++) {
 		usleep(50000);
 		client_drain(&client);
 	}
@@ -327,6 +351,8 @@ static void sample_under(const struct hook_kind *kind, struct hooked_stacks *sta
 	    stacks->ended);
 	tap(!stacks->cut, "%s: %" PRIu64 " stacks without a caller say that they are whole", kind->name,
 	    stacks->cut);
+	tap(!stacks->stepped, "%s: %" PRIu64 " stacks go on behind a trampoline that was interrupted", kind->name,
+	    stacks->stepped);
 	tap_note("%s: %" PRIu64 " stacks end in the hook", kind->name, stacks->running);
 	show_wrong(stacks);
 	client_close(&client);
