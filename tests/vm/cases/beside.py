@@ -107,6 +107,14 @@ def sampled(t, session, before):
     return all(now.get(cpu, 0) >= recorded + ENOUGH // 5 for cpu, recorded in before.items())
 
 
+def in_words(t, session):
+    """Whether status names as many counters as there are, while no CPU's turn begins or ends."""
+    before = set(multiplexed(t, session))
+    said = t.stacktap("status").stdout
+    return (before and before == set(multiplexed(t, session)) and
+            re.search(rf"MULTIPLEXED: .* the place of {len(before)} of these", said))
+
+
 def crowd(t, session, event):
     """More counters than the PMU has: they take turns, ours too, and status tells how long it ran."""
     enabled, running = time_counted(t, session)
@@ -119,9 +127,7 @@ def crowd(t, session, event):
     t.ok(t.comes_to(lambda: multiplexed(t, session)), "one that has to share is called multiplexed")
     before = multiplexed(t, session)
     t.ok(before and t.comes_to(lambda: sampled(t, session, before)), "samples, meanwhile, by its turns")
-    said = t.stacktap("status").stdout
-    t.ok(re.search(rf"MULTIPLEXED: .* the place of {len(before)} of these", said),
-         "status says so in words", said)
+    t.ok(t.comes_to(lambda: in_words(t, session)), "status says so in words", t.stacktap("status").stdout)
     after = time_counted(t, session)
     t.stop(perf, signal.SIGINT)
     t.ok(t.comes_to(lambda: not multiplexed(t, session)), "until it need not share any more")
@@ -165,12 +171,16 @@ def guest(t):
     rates = [statistics.median(alone[1])] + (disturbed(t, event) if "nmi" in os.uname().release else [])
     child, session = t.record("ours.otlp", "-a", "-F", RATE, "-e", event, "-e", "page-faults", "-c", 100)
 
-    beside = stats(t, event)
+    # an emulated counter is off for seconds where its host is busy; one that ours disturbs is off each time
+    for _ in range(4):
+        beside = stats(t, event)
+        rate = statistics.median(beside[1])
+        if near := rates[0] and 0.9 * rates[0] <= rate <= 1.1 * max(rates):
+            break
     faults, usual = statistics.median(beside[0]), statistics.median(alone[0])
     t.near(faults, usual, 0.01 * usual, "perf stat counts the page faults that it counts alone")
-    rate = statistics.median(beside[1])
-    t.ok(rates[0] and 0.9 * rates[0] <= rate <= 1.1 * max(rates), f"and as many {event} per ns of the "
-         f"program as alone, or beside perf record: {rate:.3g}, {rates[0]:.3g} to {max(rates):.3g}")
+    t.ok(near, f"and as many {event} per ns of the program as alone, or beside perf record: "
+         f"{rate:.3g}, {rates[0]:.3g} to {max(rates):.3g}")
 
     perf = start_perf(t, "/tmp/perf.data", "-e", event, "-c", PERIOD)
     second, other = t.record("second.otlp", "-p", burner.pid, "-F", 97, "-e", event)
