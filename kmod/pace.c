@@ -60,6 +60,9 @@ u64 st_pace_late(struct stacktap_pace *pace, const struct perf_event *event, u64
 	u64 due = pace->due, ns = expired - due, offset = expired - (due - jitter->offset);
 	bool restarted = !leaves_out && (ns + event->hw.sample_period) % interval;
 
+	/* what each interval, told of or not, lacked of the least is missed, and moved our periods */
+	if (leaves_out && ns)
+		offset = jitter->offset + ns / interval * event->hw.sample_period;
 	/* it was late, or went on without us: our periods did not move meanwhile. The first is where it was drawn */
 	if (due && ns && !restarted && pace->period != PACE_WHOLE)
 		jitter_place(jitter, pace->period, offset);
