@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "../vm/workload/publish.h"
@@ -311,13 +312,26 @@ static struct image *image_of_child(const char *executable)
 	return image;
 }
 
+static time_t skipped;	/* seconds */
+
+int clock_gettime(clockid_t id, struct timespec *time)
+{
+	int ret = (int)syscall(SYS_clock_gettime, id, time);
+
+	time->tv_sec += id == CLOCK_MONOTONIC ? skipped : 0;
+	return ret;
+}
+
+/* One that is due comes so late that the credit is whole again: on a busy host the questions before took all of it. */
 static void look(struct image *image, bool is_due)
 {
 	struct window_sample samples[] = { { .image = NULL }, { .image = image }, { .image = image } };
 	const struct window window = { .samples = samples, .sample_count = ARRAY_SIZE(samples) };
 
-	if (is_due)
+	if (is_due) {
 		image->context_next = 0;
+		skipped += 3600;
+	}
 	contexts_look(contexts, &window, NULL);
 }
 
