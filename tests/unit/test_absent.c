@@ -172,34 +172,49 @@ static void a_read_that_hangs_is_given_up(void **state)
 	munmap(memory, PAGES * page);
 }
 
-/* Who ends has nobody to wait for: neither a read nor a reader that has only been started. */
-static void an_end_waits_for_no_read(void **state)
+/* How long it takes to end beside a read by a reader that is stopped, ns. */
+static uint64_t end_beside_a_read(char *memory, bool is_started)
 {
 	size_t page = (size_t)getpagesize();
 	struct absent *absent;
+	uint64_t began, took;
+	pid_t reader = 0;
+
+	assert_int_equal(absent_new(&absent), 0);
+	absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory);
+	if (is_started)
+		settle(absent, 1);
+	for (int i = 0; i < PATIENCE_ROUNDS && !(reader = child()); i++)
+		usleep(ROUND_US / 100);
+	assert_true(reader > 0);
+	assert_int_equal(kill(reader, SIGSTOP), 0);
+	absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory + PAGES_ABOVE * page);
+	for (int i = 0; i < PATIENCE_ROUNDS && !work_hung(UINT64_MAX, NULL); i++)
+		usleep(ROUND_US / 10);
+	began = clock_monotonic();
+	absent_free(absent);
+	took = clock_monotonic() - began;
+	assert_int_equal(kill(reader, 0), -1);
+	return took;
+}
+
+/*
+ * Who ends has nobody to wait for: neither a read nor a reader that has only been started. To wait for it takes two seconds
+ * each time; that the host was busy does so at times.
+ */
+static void an_end_waits_for_no_read(void **state)
+{
 	char *memory = map();
-	uint64_t began;
-	pid_t reader;
 
 	(void)state;
 	for (int is_started = 0; is_started < 2; is_started++) {
-		assert_int_equal(absent_new(&absent), 0);
-		absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory);
-		if (is_started)
-			settle(absent, 1);
-		for (int i = 0; i < PATIENCE_ROUNDS && !(reader = child()); i++)
-			usleep(ROUND_US / 100);
-		assert_true(reader > 0);
-		assert_int_equal(kill(reader, SIGSTOP), 0);
-		absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory + PAGES_ABOVE * page);
-		for (int i = 0; i < PATIENCE_ROUNDS && !work_hung(UINT64_MAX, NULL); i++)
-			usleep(ROUND_US / 10);
-		began = clock_monotonic();
-		absent_free(absent);
-		assert_true(clock_monotonic() - began < NSEC_PER_SEC * 3 / 2);
-		assert_int_equal(kill(reader, 0), -1);
+		uint64_t least = UINT64_MAX;
+
+		for (int tries = 20; least >= NSEC_PER_SEC * 3 / 2 && tries--;)
+			least = min_of(least, end_beside_a_read(memory, is_started));
+		assert_true(least < NSEC_PER_SEC * 3 / 2);
 	}
-	munmap(memory, PAGES * page);
+	munmap(memory, PAGES * (size_t)getpagesize());
 }
 
 /* Many a read is under way when it is freed; LeakSanitizer sees what then stays behind. */
