@@ -71,6 +71,8 @@ struct object {
 	uint32_t payer;			/* the same: who pays for a process whose samples it was in */
 	uint64_t payer_paid;		/* what it had taken, ns */
 	uint64_t payer_window;		/* and the number of the window that these were in */
+	uint64_t names_window;		/* the same: the number of the last window that it was asked for names in, */
+	size_t names_budget;		/* and the bytes that more of them may take in it */
 
 	struct journalled journalled;
 	struct encoded encoded;

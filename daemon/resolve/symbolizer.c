@@ -388,11 +388,21 @@ static void find_lines(struct symbolizer *symbolizer, const struct object_symbol
 		      budget, &symbolizer->lines);
 }
 
+/* One for all of a window: what the parser had no CPU for is asked again. */
+static size_t *names_budget(const struct symbolizer *symbolizer, struct object *object)
+{
+	if (object->names_window != symbolizer->windows) {
+		object->names_window = symbolizer->windows;
+		object->names_budget = NAMES_OBJECT_MAX_BYTES;
+	}
+	return &object->names_budget;
+}
+
 static void name_item(struct symbolizer *symbolizer, const struct window *window, const struct work_item *item)
 {
 	struct object *object = item->locations[0]->object;
+	size_t *budget = names_budget(symbolizer, object);
 	struct object_symbols own, debug;
-	size_t budget = NAMES_OBJECT_MAX_BYTES;
 	bool is_late = false;
 	int r;
 
@@ -401,9 +411,9 @@ static void name_item(struct symbolizer *symbolizer, const struct window *window
 	if (r == -ESTALE || r == -ENOENT)
 		r = objects_symbols(symbolizer->objects, object, find_process(window, object), &own, &debug);
 	for (size_t i = 0; r >= 0 && i < item->count; i++)
-		name_location(symbolizer, item->locations[i], &own, &debug, &budget);
+		name_location(symbolizer, item->locations[i], &own, &debug, budget);
 	if (r >= 0 && symbolizer->options.with_lines)
-		find_lines(symbolizer, &own, &debug, item, &budget);
+		find_lines(symbolizer, &own, &debug, item, budget);
 	for (size_t i = 0; i < item->count; i++)
 		if (objects_may_pass(r) || (r == OBJECTS_MORE_LATER && !item->locations[i]->line_count))
 			put_off(symbolizer, item->locations[i]);
@@ -538,12 +548,13 @@ static void give_turn(struct symbolizer *symbolizer, size_t done, size_t count)
 	answer_until(symbolizer, &symbolizer->deadline);
 }
 
+/* What there was no memory for has none in this window. */
 static size_t find_missed(const struct work_item *item, struct location **ret_missed)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < item->count; i++)
-		if (is_missed(item->locations[i]))
+		if (is_missed(item->locations[i]) && !item->locations[i]->is_refused)
 			ret_missed[count++] = item->locations[i];
 	return count;
 }

@@ -8,10 +8,13 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 
 #include "base/queue.h"
+#include "helper/cpu_wait.h"
 #include "process/image.h"
 #include "symbol/facts.h"
 #include "resolve/names.h"
@@ -116,8 +119,37 @@ static struct mapped_file *program_of(const char *name, unsigned int functions)
 	return file;
 }
 
-/* One object does not have all of the pool; its frames stay without a name and say why. */
-static void an_objects_names_are_bounded_in_a_window(void **state _unused_)
+/* Whoever takes long to answer has no CPU. */
+void cpu_wait_begin(struct cpu_wait *wait _unused_, pid_t pid _unused_)
+{
+}
+
+unsigned int cpu_wait_rest(const struct cpu_wait *wait _unused_, pid_t pid _unused_)
+{
+	return 0;
+}
+
+/* Stops the parser until it has kept its next question waiting. The process that lets it go on. */
+static pid_t keep_waiting(struct symbolizer *symbolizer)
+{
+	struct symbolizer_stats stats;
+	pid_t pid;
+
+	symbolizer_stats(symbolizer, &stats);
+	assert_int_equal(kill(stats.parser.helper.pid, SIGSTOP), 0);
+	pid = fork();
+	if (pid)
+		return pid;
+	usleep(200000);
+	kill(stats.parser.helper.pid, SIGCONT);
+	_exit(0);
+}
+
+/*
+ * One object does not have all of the pool; its frames stay without a name and say why. What is asked again, as the
+ * parser had no CPU for it, adds to the same names.
+ */
+static void expect_bounded_names(bool is_starved)
 {
 	enum { FUNCTIONS = 1000, FIT = NAMES_OBJECT_MAX_BYTES / 4096 };
 	const struct symbolizer_options options = { .with_kernel_addresses = true };
@@ -129,6 +161,7 @@ static void an_objects_names_are_bounded_in_a_window(void **state _unused_)
 	struct symbolizer_stats stats;
 	struct symbolizer *symbolizer;
 	uint64_t named = 0, refused = 0;
+	pid_t pid = 0;
 
 	assert_int_equal(symbolizer_new(&options, &symbolizer), 0);
 	symbolizer_see_image(symbolizer, image, NULL);
@@ -141,7 +174,11 @@ static void an_objects_names_are_bounded_in_a_window(void **state _unused_)
 					    false);
 		assert_non_null(locations[i]);
 	}
+	if (is_starved)
+		pid = keep_waiting(symbolizer);
 	symbolizer_resolve(symbolizer, &window);
+	if (pid)
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
 	for (unsigned int i = 0; i < FUNCTIONS; i++) {
 		named += locations[i]->line_count;
 		refused += locations[i]->is_refused;
@@ -160,6 +197,12 @@ static void an_objects_names_are_bounded_in_a_window(void **state _unused_)
 	mapped_file_unref(file);
 	symbolizer_free(symbolizer);
 	hash_table_done(&files);
+}
+
+static void an_objects_names_are_bounded_in_a_window(void **state _unused_)
+{
+	expect_bounded_names(false);
+	expect_bounded_names(true);
 }
 
 static void set_service(struct image *image, size_t length)
