@@ -23,7 +23,8 @@ enum {
 	PAUSE_FIRST_MS = 100,	/* between a death and the next start, doubled by each in a row */
 	PAUSE_MAX_MS = 10000,
 	WAIT_MAX_MS = 500,	/* of such a pause is waited for */
-	LOOK_MS = 100,		/* whether somebody is in a hurry is looked at so often */
+	LOOK_MS = 100,		/* whether somebody is in a hurry, and who did not run, is looked at so often */
+	LOST_MS = 200,		/* a step of waiting that ends so late is one in which this process did not run */
 	PROMPT_MS = 50,		/* who has not answered by then is watched whether it has a CPU */
 	STARVED_PERCENT = 50,	/* of the time without waiting for one: with less there was none to speak of */
 };
@@ -194,33 +195,45 @@ static int set_patience(struct helper *helper, uint64_t ms)
 }
 
 /*
+ * What a step of waiting took too long, ns. A VM or a control group that was paused, the helper with it: the time is
+ * nobody's, or the first question after each live migration would be one that its file system did not answer.
+ */
+static uint64_t time_lost(uint64_t began, uint64_t step_ms)
+{
+	const uint64_t took = clock_monotonic() - began;
+
+	return took > (step_ms + LOST_MS) * NSEC_PER_MSEC ? took - step_ms * NSEC_PER_MSEC : 0;
+}
+
+/*
  * 0, with the answer in *ret_result, 0 or the helper's own -errno; or its failure. *ret_rest: of the time that it took what
  * is left without waiting for a CPU, percent, if there may not have been enough.
  */
 static int await_answer(struct helper *helper, struct helper_call *call, int *ret_result, unsigned int *ret_rest)
 {
-	const uint64_t began = clock_monotonic(), deadline = began + call->timeout_ms * NSEC_PER_MSEC;
-	const uint64_t prompt = min_of(began + PROMPT_MS * NSEC_PER_MSEC, deadline);
+	const uint64_t began = clock_monotonic(), most = call->timeout_ms * NSEC_PER_MSEC;
+	const uint64_t prompt = min_of(PROMPT_MS * NSEC_PER_MSEC, most);
 	struct cpu_wait wait = { 0 };
-	uint64_t now = began, left_ms, took;
+	uint64_t now = began, lost = 0, left_ms, took = 0;
 	unsigned int rest;
 	bool is_slow = false;
 	int r;
 
 	for (;;) {
-		left_ms = ((is_slow ? deadline : prompt) - now) / NSEC_PER_MSEC;
+		left_ms = ((is_slow ? most : prompt) - took) / NSEC_PER_MSEC;
+		left_ms = min_of(left_ms, (uint64_t)LOOK_MS);
 		left_ms = max_of(left_ms, (uint64_t)1); /* 0 would be for ever */
-		if (call->hurried_ms)
-			left_ms = min_of(left_ms, (uint64_t)LOOK_MS);
 		r = call->can_cancel ? await_either(helper, call, left_ms) : 0;
 		if (!r)
 			r = set_patience(helper, left_ms);
 		if (!r)
 			r = receive_answer(helper, call, ret_result);
+		lost += time_lost(now, left_ms);
+		now = clock_monotonic();
+		took = now - began - lost;
 		if (r != -EINTR && r != -ETIMEDOUT)
 			break;
-		now = clock_monotonic();
-		if (now >= deadline) {
+		if (took >= most) {
 			r = -ETIMEDOUT;
 			break;
 		}
@@ -228,13 +241,12 @@ static int await_answer(struct helper *helper, struct helper_call *call, int *re
 			r = -ECANCELED;
 			break;
 		}
-		if (!is_slow && now >= prompt) {
+		if (!is_slow && took >= prompt) {
 			is_slow = true;
 			cpu_wait_begin(&wait, helper->pid);
 		}
 	}
 	rest = is_slow ? cpu_wait_rest(&wait, helper->pid) : CPU_WAIT_PERCENT;
-	took = clock_monotonic() - began;
 	call->ret_ns = took / CPU_WAIT_PERCENT * rest;
 	call->ret_starved_ns = took / CPU_WAIT_PERCENT * (CPU_WAIT_PERCENT - rest);
 	*ret_rest = !r || r == -ETIMEDOUT ? rest : CPU_WAIT_PERCENT;

@@ -484,6 +484,47 @@ static void who_hangs_each_time_is_left_alone(void **state)
 	opener_until(opener, NULL);
 }
 
+/* Stops this process soon, for longer than its question may take, and lets it go on before the opener. */
+static pid_t fork_pause(pid_t helper)
+{
+	pid_t tested = getpid(), pid = fork();
+
+	if (pid)
+		return pid;
+	usleep(200000);
+	kill(tested, SIGSTOP);
+	usleep(2000000);
+	kill(tested, SIGCONT);
+	usleep(100000);
+	kill(helper, SIGCONT);
+	_exit(0);
+}
+
+/* As a VM that is migrated: neither ran. */
+static void a_pause_of_all_is_nobodys_time(void **state)
+{
+	struct deadline deadline = { 0 };
+	struct mount_namespace *space;
+	struct opener_stats before, stats;
+	pid_t pid;
+	int r;
+
+	(void)state;
+	do {
+		stop_opener(SIGSTOP);
+		opener_stats(opener, &before);
+		set_time(&deadline, 1500);
+		pid = fork_pause(before.helper.pid);
+		r = opener_space(opener, spaces, (uint32_t)getpid(), &space);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+	} while (r == -ETIME);
+	assert_int_equal(r, 0);
+	opener_stats(opener, &stats);
+	assert_int_equal(stats.helper.timeouts, before.helper.timeouts);
+	mount_namespace_unref(space);
+	opener_until(opener, NULL);
+}
+
 /* What it does not say of a process for want of a CPU says nothing of the next one; and it was waited for in vain. */
 static void without_a_cpu_it_has_to_be_asked_again(void **state)
 {
@@ -577,7 +618,7 @@ static void a_file_without_an_answer_is_not_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(who_hangs_each_time_is_left_alone), T(a_process_without_an_answer_is_told_so),
+		T(a_pause_of_all_is_nobodys_time), T(who_hangs_each_time_is_left_alone), T(a_process_without_an_answer_is_told_so),
 		T(a_file_without_an_answer_is_not_gone), T(without_a_cpu_it_has_to_be_asked_again),
 		T(a_process_is_one_question), T(roots_are_told_apart), T(a_user_is_the_effective_one),
 		T(a_process_has_a_number_in_its_own_namespace), T(what_hangs_is_asked_for_apart),
