@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -990,6 +991,64 @@ static void a_part_of_a_sum_takes_its_time(void **state)
 	close(fd);
 }
 
+/* As thread A does it, which waits for memory. */
+static void *hurry_soon(void *ctx)
+{
+	struct deadline *deadline = ctx;
+
+	usleep(500000);
+	atomic_store_explicit(&deadline->is_over, true, memory_order_relaxed);
+	return NULL;
+}
+
+/* Asks a parser that is stopped for a table of functions, and is in a hurry soon. How long it waited. */
+static uint64_t ask_in_a_hurry(const struct object *object, int fd)
+{
+	const uint64_t began = clock_monotonic();
+	struct deadline deadline = { .at = DEADLINE_NONE };
+	struct symtab *symtab;
+	pthread_t hurrying;
+	uint64_t took;
+	int r;
+
+	parser_until(parser, &deadline);
+	assert_int_equal(pthread_create(&hurrying, NULL, hurry_soon, &deadline), 0);
+	r = parser_symtab(parser, object, fd, &reclaim, &symtab);
+	took = clock_monotonic() - began;
+	pthread_join(hurrying, NULL);
+	parser_until(parser, NULL);
+	assert_int_equal(r, -EAGAIN);
+	return took;
+}
+
+/* It may be ready by the next question: so it is let go on, and nothing is held against it. */
+static void a_hurry_ends_the_wait_for_a_start(void **state)
+{
+	struct symtab *symtab;
+	struct object *object;
+	int fd, tries = 20;
+	uint64_t took;
+	pid_t stopped;
+
+	object = open_object(program(), &fd);
+	/* on a busy host it may say hello before it is stopped: then it is asked, and another one has to be started */
+	do {
+		assert_int_equal(teardown(state) ?: setup(state), 0);
+		stopped = helper().pid;
+		kill(stopped, SIGSTOP);
+		took = ask_in_a_hurry(object, fd);
+	} while (helper().calls && tries--);
+	assert_int_equal(helper().calls, 0);
+	assert_in_range(took, NSEC_PER_SEC, 10 * NSEC_PER_SEC);
+	assert_int_equal(helper().deaths + helper().timeouts, 0);
+	kill(stopped, SIGCONT);
+	assert_int_equal(pid(), stopped);
+	assert_int_equal(parser_symtab(parser, object, fd, &reclaim, &symtab), 0);
+	symtab_free(symtab);
+	object_unref(object);
+	close(fd);
+}
+
 /* It says that it has all the memory there is, and has a byte. */
 static void a_file_without_an_end_costs_no_memory(void **state)
 {
@@ -1046,6 +1105,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_question_without_all_of_its_time_is_not_asked, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_long_sum_is_made_in_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_part_of_a_sum_takes_its_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_hurry_ends_the_wait_for_a_start, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_without_an_end_costs_no_memory, setup, teardown),
 	};
 
