@@ -12,6 +12,7 @@ import os
 import random
 import resource
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -99,6 +100,19 @@ def ranges(path):
     return sorted(found)[1:]
 
 
+def without_code(path):
+    """The same build, none of whose segments is executable."""
+    with open(path, "rb") as file:
+        data = bytearray(file.read())
+    headers, = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    for flags in range(headers + 4, headers + 4 + size * count, size):
+        struct.pack_into("<I", data, flags, struct.unpack_from("<I", data, flags)[0] & ~1)
+    with open(path + ".flat", "wb") as file:
+        file.write(data)
+    return path + ".flat"
+
+
 def record(path, addresses, base, start, ident, what="[kernel]", name=""):
     lines.record_kernel(path, what, ident, (start, start + 0x700000), [(a - base + start, name) for a in addresses])
 
@@ -130,7 +144,13 @@ def check(stacktap, work, path, base, start):
     record(recorded, [base], base, start, ident)
     status, said = lines.symbolize(stacktap, "--binary", path, "-o", named, recorded)
     frames = lines.frames_of(named)[0] if os.path.exists(named) else {}
-    tell(status == 0 and not any(frames.values()), f"{what}: the image's first byte is no function", (said, frames))
+    note = said["objects"][0]["note"] or ""
+    tell(status == 0 and not any(frames.values()) and "addresses were withheld when it was recorded" in note,
+         f"{what}: the image's first byte is no function: {note}", (said, frames))
+    record(recorded, addresses, base, start, ident)
+    status, said = lines.symbolize(stacktap, "--binary", without_code(path), "-o", named, recorded)
+    note = said["objects"][0]["note"] or ""
+    tell(status == 0 and "does not say where the kernel's code begins" in note, f"{what} without code: {note}", said)
     some = [a for a in addresses if others[a][-1][0] == "do_work"]
     record(recorded, some, base, start, ident, name="do_work")
     status, said = lines.symbolize(stacktap, "--binary", path, "-o", named, recorded)
