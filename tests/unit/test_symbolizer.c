@@ -721,7 +721,19 @@ static void take_turn(void *ctx, size_t done, size_t count)
 	assert_false(parser_has_time(parser));
 }
 
-/* A program that is there, and whose function is at @offset. */
+static struct waiting left;	/* where a test failed: what it holds is not there for the next one */
+
+static void end_waiting(struct waiting *waiting)
+{
+	left.symbolizer = in_turn = NULL;
+	finish = NULL;
+	stop(waiting->pid);
+	image_unref(waiting->image);
+	mapped_file_unref(waiting->file);
+	symbolizer_free(waiting->symbolizer);
+}
+
+/* A program that is there, and whose function is at @offset. One at a time. */
 static struct waiting start_waiting_in(const char *name, uint64_t offset, unsigned int names_ms)
 {
 	const struct symbolizer_options options = {
@@ -730,8 +742,11 @@ static struct waiting start_waiting_in(const char *name, uint64_t offset, unsign
 	const char *path = fixture_path(name);
 	struct waiting waiting = { .offset = offset, .file = file_of(path), .pid = start(path, NULL) };
 
+	if (left.symbolizer)
+		end_waiting(&(struct waiting){ left.symbolizer, left.file, left.image, left.offset, left.pid });
 	assert_int_equal(symbolizer_new(&options, &waiting.symbolizer), 0);
 	waiting.image = image_new(&files, (uint32_t)waiting.pid, 0, name);
+	left = waiting;
 	symbolizer_see_image(waiting.symbolizer, waiting.image, NULL);
 	symbolizer_see_file(waiting.symbolizer, waiting.image, waiting.file);
 	return waiting;
@@ -741,14 +756,6 @@ static struct waiting start_waiting(const char *name, unsigned int names_ms)
 {
 	fixture_build(name, "", program);
 	return start_waiting_in(name, offset_of(name, "own_work") + 4, names_ms);
-}
-
-static void end_waiting(struct waiting *waiting)
-{
-	stop(waiting->pid);
-	image_unref(waiting->image);
-	mapped_file_unref(waiting->file);
-	symbolizer_free(waiting->symbolizer);
 }
 
 struct outcome {
