@@ -136,6 +136,16 @@ static int seek_debug(struct objects *objects, struct entry *entry, uint32_t tgi
 	return 0;
 }
 
+/* It has made room for others, maybe while names are left in it: the next one may be asked for. */
+static bool is_cleared(const struct objects *objects, const struct entry *debug, int error)
+{
+	const struct symtab *symtab = debug->symtab;
+
+	if (!objects->fetched)
+		return false;
+	return error == -ENOENT || error == -ESTALE || (!error && debug->fd < 0 && symtab->count && !symtab->names);
+}
+
 /* What names a stripped file's functions beside its own table. */
 static int find_others(struct objects *objects, struct entry *entry, uint32_t tgid,
 		       struct object_symbols *ret_debug)
@@ -147,12 +157,12 @@ static int find_others(struct objects *objects, struct entry *entry, uint32_t tg
 		later = seek_debug(objects, entry, tgid);
 	debug = entry->debug ? entry->debug->symbols : NULL;
 	r = debug ? entry_have_symtab(objects, debug, 0) : -ENOENT;
-	/* it has made room for others */
-	if (debug && objects->fetched && (r == -ENOENT || r == -ESTALE)) {
+	if (debug && is_cleared(objects, debug, r)) {
 		object_unref(steal_ptr(entry->debug));
 		dwarf_forget(&entry->debug_dwarf);
 		entry->seek_debug_at = 0;
 		later = -EAGAIN;
+		r = -ENOENT;
 	}
 	if (r == 0 && debug->symtab->count) {
 		*ret_debug = (struct object_symbols){ debug->symtab, debug->fd, debug->object, entry->is_fetched };

@@ -12,7 +12,7 @@
 #include "base/pool.h"
 #include "base/work.h"
 #include "resolve/fetched.h"
-#include "resolve/objects.h"
+#include "resolve/object_cache.h"
 #include "web/listener.h"
 
 enum { PATIENCE_MS = 60000, STEP_MS = 5 };
@@ -188,6 +188,30 @@ static void it_is_asked_for_once_and_names_functions(void **state _unused_)
 	bench_close(&bench);
 }
 
+/* The names of a large one stay in it: its table alone names nothing. */
+static void names_that_went_with_their_file_are_fetched_again(void **state _unused_)
+{
+	const struct entry *entry;
+	struct server server;
+	struct bench bench;
+
+	open_server(&server, "whole.debug");
+	bench_open(&bench, server.url, "cache-cleared");
+	assert_non_null(await_names(&bench));
+	entry = mapped_file_object(bench.file)->symbols;
+	entry = entry->debug->symbols;
+	free(steal_ptr(entry->symtab->names));
+	/* as long as the file is there they are read from it */
+	assert_ptr_equal(await_names(&bench), entry->symtab);
+	objects_release(bench.objects);
+	objects_trim(bench.objects, 0);
+	fixture_run("rm cache-cleared/%s.debug", build_id);
+	assert_non_null(await_names(&bench)->names);
+	assert_int_equal(server.asked, 2);
+	bench_close(&bench);
+	close_server(&server);
+}
+
 static void what_the_server_does_not_have_is_not_asked_for_again(void **state _unused_)
 {
 	struct server server;
@@ -313,6 +337,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_asked_for_once_and_names_functions),
+		cmocka_unit_test(names_that_went_with_their_file_are_fetched_again),
 		cmocka_unit_test(what_the_server_does_not_have_is_not_asked_for_again),
 		cmocka_unit_test(another_programs_debug_file_names_nothing),
 		cmocka_unit_test(a_server_that_is_down_is_tried_again),
