@@ -170,7 +170,8 @@ static int take_frames(struct naming *naming, struct naming_outcome *outcome, co
 	for (uint32_t i = 0; !r && i < count; i++)
 		if (answer->strings[frames[i].name])
 			r = add_frame(naming, location, answer, &frames[i]);
-	outcome->found++;
+	outcome->matched++;
+	outcome->found += location->is_unnamed || count > 1 || frames[0].line || answer->strings[frames[0].file];
 	outcome->with_lines += frames[0].line > 0;
 	return r;
 }
@@ -266,7 +267,7 @@ static bool is_moved(struct naming *naming, const struct debugfile *file, const 
 /* What a module's Locations have got, or have not. */
 static void check_functions(struct naming *naming, struct naming_outcome *outcome)
 {
-	const uint32_t told = outcome->found + outcome->others + outcome->absent + outcome->unsaid;
+	const uint32_t told = outcome->matched + outcome->others + outcome->absent + outcome->unsaid;
 
 	if (!outcome->is_moved) {
 		note_kept(outcome, outcome->others, "this file has another function at their addresses");
@@ -304,7 +305,7 @@ static int name_once(struct naming *naming, struct naming_outcome *outcome, cons
 	uint32_t count;
 	int r = collect(naming, outcome->object, file, &wanted, &count);
 
-	if (!r && !count && !outcome->found && !outcome->note[0])
+	if (!r && !count && !outcome->matched && !outcome->note[0])
 		add_note(outcome, "%s", why_elsewhere(file));
 	if (r < 0 || !count)
 		return r;
@@ -342,7 +343,7 @@ static void note_nothing(struct naming_outcome *outcome, const struct debugfile 
 {
 	if (outcome->note[0])
 		return;
-	if (!outcome->found)
+	if (!outcome->matched)
 		add_note(outcome, "it has no function at these addresses");
 	else if (!outcome->with_lines && file->with_dwarf)
 		add_note(outcome, "without lines: its DWARF has none for these addresses, or is damaged");

@@ -10,7 +10,9 @@ struct naming_outcome {
 	const struct recorded_object *object;
 	char *file;			/* NULL: none */
 	char note[sizeof(((struct debugfile *)NULL)->note)];
-	uint32_t wanted, found, with_lines;	/* Locations */
+	uint32_t wanted;		/* Locations without a name, or with one and without a line */
+	uint32_t matched;		/* of these, with a function in the file */
+	uint32_t found, with_lines;	/* of these, that get what they lacked */
 	uint32_t others, absent, unsaid; /* of a module: with another function in its file, with none there, with none recorded */
 	bool is_moved;			/* a module: its code was not where its file has it */
 };

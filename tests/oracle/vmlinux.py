@@ -86,6 +86,7 @@ def build(work, name, base, prefix, *flags):
                     *flags, "-Wl,--build-id", f"-Wl,-T,{path}.lds", "-Wl,-z,max-page-size=4096", "-Wl,-e,_head", "-Wl,--no-warn-rwx-segments",
                     "-o", path, path + ".c"], check=True)
     subprocess.run([prefix + "objcopy", "--only-keep-debug", path, path + ".debug"], check=True)
+    subprocess.run([prefix + "strip", "--strip-debug", "-o", path + ".plain", path], check=True)
     return path
 
 
@@ -157,6 +158,13 @@ def check(stacktap, work, path, base, start):
     found = {a - start + base: [f[:1] + f[3:4] for f in frames] for a, frames in lines.frames_of(named)[0].items()}
     tell(status == 0 and found == {a: [(f[0], f[2]) for f in others[a]] for a in some},
          f"{what}: names that are recorded get lines", said)
+    tell(said["objects"][0]["found"] == len(some), f"{what}: that is what is found", said)
+    for name, count in (("do_work", 0), ("", len(some))):
+        record(recorded, some, base, start, ident, name=name)
+        status, said = lines.symbolize(stacktap, "--binary", path + ".plain", "-o", named, recorded)
+        tell(status == 0 and (said["objects"][0]["found"], said["objects"][0]["with_lines"]) == (count, 0),
+             f"{what}: by symbols {count} are found where {'names' if name else 'none'} were recorded: {said['objects'][0]['note']}", said)
+    record(recorded, some, base, start, ident, name="do_work")
     said = json.loads(run(stacktap, "annotate", "do_work", "--json", "--binary", path, recorded) or "{}")
     lined = {row["line"]: row["samples"] for section in said.get("sections", ()) for row in section["rows"] if row["samples"]}
     wanted = {}
