@@ -41,7 +41,7 @@ static int compile_file(const struct tables_ops *ops, struct object *object, uin
 	r = ops->open(ops->ctx, object, tgid, &fd);
 	/* there was no time to ask for it; a file that takes too long to open is one that is left alone */
 	if (r < 0)
-		return r == -ETIME ? -EDQUOT : r;
+		return r == -ETIME ? COMPILED_LATER : r;
 	if (ops->cache) {
 		r = parser_key(ops->parser, object, fd, key, &machine);
 		if (r < 0)

@@ -7,6 +7,8 @@
 
 #include "resolve/tables_ops.h"
 
+enum { COMPILED_LATER = 1 };	/* nobody has time for it just now, which is no error that a file may have */
+
 struct compiled {
 	const void *data;	/* NULL: none */
 	size_t bytes;
@@ -15,8 +17,8 @@ struct compiled {
 };
 
 /*
- * @tgid maps the object. The bytes are the caller's, not checked, and no pool is charged. -errno: of opening the file
- * or of the cache; of the parser see parser_table().
+ * @tgid maps the object. The bytes are the caller's, not checked, and no pool is charged. COMPILED_LATER; -errno: of opening
+ * the file or of the cache; of the parser see parser_table().
  */
 int compiled_make(const struct tables_ops *ops, struct object *object, uint32_t tgid, struct compiled *ret_compiled);
 void compiled_free(struct compiled *compiled);

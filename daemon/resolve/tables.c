@@ -410,7 +410,7 @@ static int compile(struct tables *tables, struct object *object, uint32_t tgid,
 	now = tables->ops.now();
 	tables->stats.compile_ns += now - began;
 	fair_spend(&tables->credit, tables->payer, began, now, starved_ns(tables) - starved);
-	if (r < 0)
+	if (r)
 		return r;
 	r = charge_passing(tables, ret_compiled->bytes);
 	if (r < 0) {
@@ -487,7 +487,7 @@ static bool is_full(int error)
 static bool may_pass(int error)
 {
 	static const int errors[] = { ENOENT, ESTALE, ESRCH, EMFILE, ENFILE, ENOMEM, ENOBUFS, ETIME, EIO, EINTR,
-				      EAGAIN, EPIPE, ETIMEDOUT };
+				      EDQUOT, EAGAIN, EPIPE, ETIMEDOUT };
 
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
 		if (error == -errors[i])
@@ -546,9 +546,9 @@ static void make(struct tables *tables, struct object *object, uint32_t tgid, st
 
 	entry->retry_at = 0;
 	entry->is_unpaid = !has_credit(tables);
-	r = entry->is_unpaid ? -EDQUOT : compile(tables, object, tgid, &compiled);
+	r = entry->is_unpaid ? COMPILED_LATER : compile(tables, object, tgid, &compiled);
 	/* nobody has time for it just now: that says nothing of the file */
-	entry->is_unpaid |= r == -EDQUOT || (r == -ETIME && !has_time(tables));
+	entry->is_unpaid |= r == COMPILED_LATER || (r == -ETIME && !has_time(tables));
 	if (entry->is_unpaid) {
 		tables->stats.deferred++;
 		retry_later(tables, entry);

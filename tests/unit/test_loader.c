@@ -592,6 +592,22 @@ static void test_a_hurry_refuses_no_file(void **state _unused_)
 	assert_true(session.ranges[0].table_id != 0);
 }
 
+/* What a file system says of a quota is an error of the file's, and may pass. */
+static void test_a_quota_is_no_want_of_time(void **state _unused_)
+{
+	uint64_t vaddr;
+
+	map(program("of_a_quota", ""), BASE, &vaddr);
+	session.open_error = -EDQUOT;
+	assert_int_equal(load(), 0);
+	assert_int_equal(stats().tables.deferred, 0);
+	assert_int_equal(stats().tables.failed, 1);
+	session.open_error = 0;
+	session.now += 60 * NSEC_PER_SEC;
+	assert_int_equal(load(), 0);
+	assert_true(session.ranges[0].table_id != 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -612,6 +628,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_what_may_pass_is_tried_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_hurry_refuses_no_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_quota_is_no_want_of_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_whose_list_it_is, setup, teardown),
 	};
 
