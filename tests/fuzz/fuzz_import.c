@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as what `convert' takes from others: pprof, packed or not, and what perf script prints. No crash, no hang,
- * all memory back, and what comes out of it is a message that our own reader takes.
+ * Any bytes as what `convert' takes from others: pprof, packed or not, and what perf script and perf buildid-list print.
+ * No crash, no hang, all memory back, and what comes out of it is a message that our own reader takes.
  */
 #include <stdlib.h>
 
@@ -13,13 +13,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int read_script(struct import *import, const uint8_t *data, size_t size)
 {
-	FILE *file = size ? fmemopen((void *)(uintptr_t)data, size, "r") : NULL;
+	FILE *file = fmemopen((void *)(uintptr_t)data, size, "r"), *ids = fmemopen((void *)(uintptr_t)data, size, "r");
 	int ret;
 
-	if (!file)
-		return -ENODATA;
-	ret = import_perf_script(import, file);
+	if (!file || !ids)
+		abort();
+	ret = import_perf_script(import, file, ids);
 	fclose(file);
+	fclose(ids);
 	return ret;
 }
 
@@ -40,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct import import;
 	int ret;
 
-	if (!size)
+	if (size < 2)
 		return 0;
 	pool_get(POOL_ENCODE)->limit = (size_t)256 << 20;
 	if (import_init(&import))
