@@ -205,6 +205,11 @@ static struct arrays arrays_of(struct unwind_table_header *header)
 	return arrays;
 }
 
+static uint32_t span_of(uint32_t unit)
+{
+	return unit >> UNWIND_BLOCK_SHIFT >> UNWIND_BLOCK_SHIFT;
+}
+
 /* Entries in blocks[] up to the one before @block, which are all of the last span that was begun. */
 static int write_blocks(struct builder *builder, const struct arrays *arrays, uint32_t block)
 {
@@ -243,8 +248,8 @@ static int write_row(struct builder *builder, uint32_t unit, uint16_t number)
 
 	if (builder->rows >= header->rows || block >= header->blocks || rule >= header->rules)
 		return -ESTALE;
-	if (block >> UNWIND_BLOCK_SHIFT >= builder->spans)
-		r = begin_span(builder, &arrays, block >> UNWIND_BLOCK_SHIFT);
+	if (span_of(unit) >= builder->spans)
+		r = begin_span(builder, &arrays, span_of(unit));
 	if (r == 0)
 		r = write_blocks(builder, &arrays, block + 1);
 	if (r < 0)
@@ -258,11 +263,6 @@ static int write_row(struct builder *builder, uint32_t unit, uint16_t number)
 	}
 	arrays.rows[builder->rows++] = (uint16_t)((unit & 0xff) | rule << 8);
 	return 0;
-}
-
-static uint32_t span_of(uint32_t unit)
-{
-	return unit >> UNWIND_BLOCK_SHIFT >> UNWIND_BLOCK_SHIFT;
 }
 
 static void add_cover(struct builder *builder, uint32_t unit)
