@@ -300,7 +300,8 @@ static int compile(struct compiler *compiler, void **ret_data, size_t *ret_size)
 
 /*
  * Only code that the file holds counts, and segments that lie far apart for what they hold are
- * refused: a table has eight bytes for each 64 KiB between them.
+ * refused: a table has eight bytes for each 65,536 instruction units between them, 512 KiB at most, and a
+ * file of a page is not to take that from the memory that all tables share.
  */
 static int take_segments(struct compiler *compiler)
 {
