@@ -172,6 +172,7 @@ kbuild() { KCFLAGS='-Werror -g0' make -s O="$output/check" ARCH="$1" KDIR="$outp
 verdict "user space, gcc" make -s O="$output" user
 # clang warns of what stands in the source, however it optimizes
 verdict "user space, clang" make -s O="$output/check-clang" CC=clang CFLAGS='-O0 -g0 -U_FORTIFY_SOURCE' user
+verdict "fuzzers, clang" make -s O="$output/check-clang" CC=clang CFLAGS='-O0 -g0 -U_FORTIFY_SOURCE' fuzz-syntax
 [ -z "${FULL-}" ] || verdict "user space, gcc's analyzer" analyzer
 # x86_64's with its tests' hooks is more of the same code
 for arch in ${FULL:+x86_64} arm64; do

@@ -87,12 +87,12 @@ static void ask_for_lines(struct parser *parser, const struct object *object)
 
 static void ask_for_lines_now(struct parser *parser, const struct object *object)
 {
-	uint64_t began;
+	struct parser_work work;
 
-	if (parser_begin_lines(parser, &began) < 0)
+	if (parser_begin_lines(parser, &work) < 0)
 		return;
 	ask_for_lines_within(parser, object, PARSER_READ_MS);
-	parser_end_lines(parser, began);
+	parser_end_lines(parser, &work);
 }
 
 static void ask_for_dwos(struct parser *parser, const struct object *object)
