@@ -46,63 +46,35 @@ static int read_pprof(struct import *import, FILE *file)
 	return err;
 }
 
-/* Runs it with what it prints in *ret_file. */
-static int run_perf(char *const argv[], FILE **ret_file, pid_t *ret_child)
-{
-	posix_spawn_file_actions_t actions;
-	int fds[2], err;
-
-	if (pipe2(fds, O_CLOEXEC))
-		return errno;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
-	err = posix_spawnp(ret_child, argv[0], &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	close(fds[1]);
-	*ret_file = err ? NULL : fdopen(fds[0], "r");
-	if (!*ret_file)
-		close(fds[0]);
-	return err;
-}
-
-/* Closed first: one that goes on to print ends then. */
-static bool end_perf(FILE *file, pid_t child)
-{
-	int status;
-
-	if (file)
-		fclose(file);
-	return waitpid(child, &status, 0) == child && !status;
-}
-
-#define ARGUMENT(text) ((char *)(uintptr_t)(text))
-
 /* What perf makes of its own file; it knows all versions of it. */
 static int read_perf_data(struct import *import, const char *path)
 {
-	char *const list[] = { ARGUMENT("perf"), ARGUMENT("buildid-list"), ARGUMENT("-i"), ARGUMENT(path), NULL };
-	char *const script[] = {
-		ARGUMENT("perf"), ARGUMENT("script"), ARGUMENT("-i"), ARGUMENT(path), ARGUMENT("-F"), ARGUMENT("+pid"),
-		ARGUMENT("--ns"), ARGUMENT("--show-mmap-events"), ARGUMENT("--show-task-events"), NULL,
+	char *const argv[] = {
+		(char *)(uintptr_t)"perf", (char *)(uintptr_t)"script", (char *)(uintptr_t)"-i",
+		(char *)(uintptr_t)path, (char *)(uintptr_t)"-F",
+		(char *)(uintptr_t)"+pid", (char *)(uintptr_t)"--ns", NULL,
 	};
-	FILE *ids = NULL, *file = NULL;
-	pid_t lister, child;
-	int err;
+	_cleanup_fclose_ FILE *file = NULL;
+	posix_spawn_file_actions_t actions;
+	int fds[2], status, err;
+	pid_t child;
 
-	err = run_perf(list, &ids, &lister);
-	if (!err) {
-		err = run_perf(script, &file, &child);
-		if (err)
-			end_perf(ids, lister);
-	}
+	if (pipe2(fds, O_CLOEXEC))
+		return cli_error("cannot make a pipe: %s", strerror(errno));
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+	err = posix_spawnp(&child, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(fds[1]);
+	file = fdopen(fds[0], "r");
 	if (err)
 		return cli_error("%s is a perf.data file, and `perf script' cannot be run here: "
 				 "%s. Run `perf script >x.perf' where it was recorded, and convert "
 				 "x.perf", path, strerror(err));
-	err = file && ids ? import_perf_script(import, file, ids) : -ENOMEM;
-	/* without build-ids it is a profile all the same */
-	end_perf(ids, lister);
-	if (!end_perf(file, child))
+	err = file ? import_perf_script(import, file) : -ENOMEM;
+	if (file)
+		fclose(steal_ptr(file));
+	if (waitpid(child, &status, 0) < 0 || status)
 		return cli_error("perf script failed for %s", path);
 	return err;
 }
@@ -150,7 +122,7 @@ static int read_input(struct import *import, const char *path, FILE *file)
 	if (got && (head[0] < ' ' && head[0] != '\n' && head[0] != '\t'))
 		return cli_error("%s is neither pprof (gzip), perf.data nor what perf script prints",
 				 recording_name(path));
-	return import_perf_script(import, file, NULL);
+	return import_perf_script(import, file);
 }
 
 static int explain(int err, const char *path)

@@ -65,7 +65,7 @@ int import_finish(struct import *import);
 
 /* Into an import that is new. -EBADMSG, -E2BIG, -ENODATA. */
 int import_pprof(struct import *import, const uint8_t *data, size_t size);
-/* What `perf script' prints; @ids: what `perf buildid-list' does, or NULL. */
-int import_perf_script(struct import *import, FILE *file, FILE *ids);
+/* What `perf script' prints. */
+int import_perf_script(struct import *import, FILE *file);
 
 #endif /* STACKTAP_VIEW_IMPORT_H */

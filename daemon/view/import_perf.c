@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What `perf script' prints: a line per sample, "COMM PID[/TID] [CPU] SECONDS: PERIOD EVENT:", and below it one per
- * frame, "ADDRESS SYMBOL+OFFSET (OBJECT)", leaf first; between samples, if it was asked to, what was mapped. What is neither is
- * counted and passed over.
+ * frame, "ADDRESS SYMBOL+OFFSET (OBJECT)", leaf first. What is neither is counted and passed over.
  */
 #include <ctype.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "export/otlp.h"
-#include "view/areas.h"
 #include "view/import.h"
 
 enum {
@@ -26,9 +24,7 @@ struct known_process {
 struct script {
 	struct import *import;
 	struct rows processes;		/* struct known_process */
-	struct areas areas;
 	struct import_sample sample;
-	uint32_t pid;			/* of this sample */
 	struct buffer stack;		/* int32_t */
 	bool has_sample;
 	OtlpLine lines[LINES_MAX];	/* inlined into the frame that comes next */
@@ -225,7 +221,6 @@ static int begin_sample(struct script *script, const struct header *header)
 	int index;
 
 	script->has_sample = true;
-	script->pid = header->pid;
 	script->stack.size = script->line_count = 0;
 	script->sample = (struct import_sample){
 		.time = header->time, .value = header->period < 0 ? 1 : header->period,
@@ -269,50 +264,20 @@ static bool is_kernel(uint64_t address, const char *object)
 	       !strncmp(object, "[guest.kernel", strlen("[guest.kernel"));
 }
 
-static int add_mapping(struct script *script, const char *object, const struct area *area, enum area_kind kind)
+static int mapping_of(struct script *script, const char *object)
 {
-	struct dictionary *dictionary = &script->import->dictionary;
-	const char *build_id = areas_build_id(&script->areas, area, object);
 	OtlpMapping message;
-	int32_t attribute;
-	int index;
-
-	otlp_init(mapping, &message);
-	message.memory_limit = UINT64_MAX;
-	if (area) {
-		message.file_offset = area->offset;
-		message.memory_start = kind == AREA_IN_FILE ? area->offset : area->start;
-		message.memory_limit = message.memory_start + area->size;
-	}
-	message.filename_strindex = dictionary_string(dictionary, object);
-	if (message.filename_strindex < 0)
-		return -E2BIG;
-	if (build_id[0]) {
-		attribute = dictionary_attribute_string(dictionary, "process.executable.build_id.gnu", build_id);
-		if (attribute < 0)
-			return -E2BIG;
-		message.attribute_indices = &attribute;
-		message.n_attribute_indices = 1;
-	}
-	index = dictionary_message(dictionary, TABLE_MAPPING, &message.base);
-	return index < 0 ? -E2BIG : index;
-}
-
-static int mapping_of(struct script *script, uint64_t address, const char *object)
-{
-	enum area_kind kind;
-	struct area *area;
 	int index;
 
 	if (!strcmp(object, "[unknown]"))
 		return 0;
-	area = areas_find(&script->areas, script->pid, object, address, &kind);
-	if (area && area->mapping[kind])
-		return area->mapping[kind];
-	index = add_mapping(script, object, area, kind);
-	if (area && index > 0)
-		area->mapping[kind] = index;
-	return index;
+	otlp_init(mapping, &message);
+	message.memory_limit = UINT64_MAX;
+	message.filename_strindex = dictionary_string(&script->import->dictionary, object);
+	if (message.filename_strindex < 0)
+		return -E2BIG;
+	index = dictionary_message(&script->import->dictionary, TABLE_MAPPING, &message.base);
+	return index < 0 ? -E2BIG : index;
 }
 
 static int add_location(struct script *script, uint64_t address, const char *object)
@@ -323,7 +288,7 @@ static int add_location(struct script *script, uint64_t address, const char *obj
 	int32_t type, index;
 
 	otlp_init(location, &message);
-	message.mapping_index = mapping_of(script, address, object);
+	message.mapping_index = mapping_of(script, object);
 	type = dictionary_attribute_string(dictionary, "profile.frame.type",
 					   is_kernel(address, object) ? "kernel" : "native");
 	if (message.mapping_index < 0 || type < 0)
@@ -423,17 +388,14 @@ static int take_line(struct script *script, char *line)
 	/* a comm is aligned to the right, so that it may follow blanks as well; frames have no time */
 	if (!parse_header(line, &header))
 		return take_frame(script, line);
-	err = end_sample(script);
-	if (!err && !strncmp(header.event, "PERF_RECORD_", strlen("PERF_RECORD_")))
-		return areas_take(&script->areas, header.event, header.rest);
-	err = err ?: begin_sample(script, &header);
+	err = end_sample(script) ?: begin_sample(script, &header);
 	if (err || !header.rest[0])
 		return err;
 	rest = (char *)(uintptr_t)header.rest;
 	return take_frame(script, rest);
 }
 
-int import_perf_script(struct import *import, FILE *file, FILE *ids)
+int import_perf_script(struct import *import, FILE *file)
 {
 	_cleanup_free_ struct script *script = calloc(1, sizeof(*script));
 	_cleanup_free_ char *line = malloc(LINE_BYTES);
@@ -445,12 +407,8 @@ int import_perf_script(struct import *import, FILE *file, FILE *ids)
 	script->import = import;
 	buffer_init(&script->stack, POOL_REPORT);
 	rows_init(&script->processes);
-	areas_init(&script->areas);
 	import->format = "linux_perf";
-	import->loss = ids ? "names of processes but for their threads', registers and raw data" :
-			     "names of processes but for their threads', build-ids, registers and raw data";
-	if (ids)
-		err = areas_read_ids(&script->areas, ids);
+	import->loss = "names of processes but for their threads', build-ids, registers and raw data";
 	while (!err && fgets(line, LINE_BYTES, file)) {
 		bool has_end = strchr(line, '\n');
 
@@ -463,6 +421,5 @@ int import_perf_script(struct import *import, FILE *file, FILE *ids)
 		err = end_sample(script);
 	buffer_free(&script->stack);
 	rows_free(&script->processes);
-	areas_free(&script->areas);
 	return err ?: ferror(file) ? -EIO : 0;
 }

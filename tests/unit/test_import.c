@@ -3,7 +3,6 @@
 #include "fixture.h"
 #include "recorded.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -43,7 +42,7 @@ static int import(const char *name, const char *data, size_t size, struct report
 		err = import_pprof(&import, (const uint8_t *)data, size);
 	} else {
 		file = fmemopen((void *)(uintptr_t)data, size, "r");
-		err = import_perf_script(&import, file, NULL);
+		err = import_perf_script(&import, file);
 		fclose(file);
 	}
 	if (!err)
@@ -784,69 +783,6 @@ static void perf_prints_it_so(void **state _unused_)
 	report_free(report);
 }
 
-/* "START-LIMIT+OFFSET BUILD-ID" of the Mapping of the Location at @address. */
-static void check_mapping(const OtlpDictionary *dictionary, uint64_t address, const char *wanted)
-{
-	for (size_t i = 1; i < dictionary->n_location_table; i++) {
-		const OtlpLocation *location = dictionary->location_table[i];
-		const OtlpMapping *mapping = dictionary->mapping_table[location->mapping_index];
-		char found[160];
-
-		if (location->address != address)
-			continue;
-		snprintf(found, sizeof(found), "%" PRIx64 "-%" PRIx64 "+%" PRIx64 " %s", mapping->memory_start, mapping->memory_limit,
-			 mapping->file_offset, mapping->n_attribute_indices ?
-			 dictionary->attribute_table[mapping->attribute_indices[0]]->value->string_value : "-");
-		assert_string_equal(found, wanted);
-		return;
-	}
-	fail_msg("no address %" PRIx64, address);
-}
-
-/* Addresses in the file, as perf 6.1 prints them, and those at run time, by what was mapped when they were sampled. */
-static void what_perf_says_of_mappings_is_kept(void **state _unused_)
-{
-	char text[] =
-		"a b 7/7 1.0: PERF_RECORD_COMM exec: a b:7/7\n"
-		"a b 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x7f0000001000(0x3000) @ 0x1000 fe:00 11 2]: r-xp /opt/a b\n"
-		"a b 7/7 1.2: PERF_RECORD_MMAP2 7/7: [0x7f0000101000(0x3000) @ 0x5000 <0123cdef>]: r-xp /lib/x\n"
-		"a b -1/0 1.2: PERF_RECORD_MMAP -1/0: [0xffffffff81000000(0x3000) @ 0xffffffff81000000]: x [kernel.kallsyms]_text\n"
-		"a b 7/7 1.3: 1 cycles: \n\t 5010 f (/lib/x)\n\t 7f0000001020 main (/opt/a b)\n\t 7f0000009999 g (/opt/a b)\n\n"
-		"a b 7/7 1.4: PERF_RECORD_FORK(8:8):(7:7)\n"
-		"a b 7/7 1.4: PERF_RECORD_FORK(7:9):(7:7)\n"
-		/* what the parent maps later is not the child's */
-		"a b 7/7 1.5: PERF_RECORD_MMAP2 7/7: [0x7f0000201000(0x1000) @ 0 fe:00 11 2]: r-xp /lib/late\n"
-		"a b 8/8 1.6: 1 cycles: \n\t 7f0000001030 main (/opt/a b)\n\t 7f0000201040 h (/lib/late)\n\n"
-		"a b 7/9 1.6: 1 cycles: \n\t 7f0000201050 h (/lib/late)\n\n"
-		"c 8/8 1.7: PERF_RECORD_COMM exec: c:8/8\n"
-		"c 8/8 1.8: 1 cycles: \n\t 7f0000001060 main (/opt/a b)\n\n";
-	char ids[] = "89ab4567 /opt/a b\n12 /lib/x\nnone /lib/late\n123 /lib/late\n";
-	FILE *file = fmemopen(text, strlen(text), "r"), *list = fmemopen(ids, strlen(ids), "r");
-	struct import import;
-	OtlpProfilesData *data;
-
-	assert_int_equal(import_init(&import), 0);
-	assert_int_equal(import_perf_script(&import, file, list), 0);
-	assert_int_equal(import.samples, 4);
-	assert_int_equal(import.passed, 0);
-	assert_null(strstr(import.loss, "build-ids"));
-	assert_int_equal(import_finish(&import), 0);
-	data = (OtlpProfilesData *)protobuf_c_message_unpack(OTLP_DATA_DESCRIPTOR, NULL, import.out.size, import.out.data);
-	assert_non_null(data);
-	check_mapping(data->dictionary, 0x5010, "5000-8000+5000 0123cdef");
-	check_mapping(data->dictionary, 0x7f0000001020, "7f0000001000-7f0000004000+1000 89ab4567");
-	check_mapping(data->dictionary, 0x7f0000001030, "7f0000001000-7f0000004000+1000 89ab4567");
-	check_mapping(data->dictionary, 0x7f0000009999, "0-ffffffffffffffff+0 89ab4567");
-	check_mapping(data->dictionary, 0x7f0000201040, "0-ffffffffffffffff+0 -");
-	check_mapping(data->dictionary, 0x7f0000201050, "7f0000201000-7f0000202000+0 -");
-	check_mapping(data->dictionary, 0x7f0000001060, "0-ffffffffffffffff+0 89ab4567");
-	protobuf_c_message_free_unpacked(&data->base, NULL);
-	import_done(&import);
-	fclose(file);
-	fclose(list);
-	synthetic_check_pools();
-}
-
 static void damage_is_refused(void **state _unused_)
 {
 	static const char *const names[] = { "pprof", "perf-script" };
@@ -994,7 +930,6 @@ int main(void)
 		cmocka_unit_test(the_first_mapping_comes_back_first),
 		cmocka_unit_test(perf_script_comes_back),
 		cmocka_unit_test(perf_prints_it_so),
-		cmocka_unit_test(what_perf_says_of_mappings_is_kept),
 		cmocka_unit_test(damage_is_refused),
 		cmocka_unit_test(bad_references_are_refused),
 		cmocka_unit_test(comments_cost_no_square),
