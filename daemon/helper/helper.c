@@ -248,7 +248,7 @@ static int await_answer(struct helper *helper, struct helper_call *call, int *re
 	}
 	rest = is_slow ? cpu_wait_rest(&wait, helper->pid) : CPU_WAIT_PERCENT;
 	call->ret_ns = took / CPU_WAIT_PERCENT * rest;
-	call->ret_starved_ns = took / CPU_WAIT_PERCENT * (CPU_WAIT_PERCENT - rest);
+	call->ret_starved_ns = took / CPU_WAIT_PERCENT * (CPU_WAIT_PERCENT - rest) + lost;
 	*ret_rest = !r || r == -ETIMEDOUT ? rest : CPU_WAIT_PERCENT;
 	if (r < 0 && call->ret_fd >= 0) {
 		close(call->ret_fd);

@@ -47,8 +47,8 @@ struct helper_call {
 	size_t answer_bytes;
 	bool is_text;		/* up to @answer_bytes: *ret_bytes */
 	size_t ret_bytes;
-	uint64_t ret_ns;	/* until there was an answer, or none, without what a start and waiting for a CPU took */
-	uint64_t ret_starved_ns;	/* that the helper waited for a CPU meanwhile */
+	uint64_t ret_ns;	/* until there was an answer, or none, without what a start and waiting for a CPU took, and a pause */
+	uint64_t ret_starved_ns;	/* that the helper waited for a CPU meanwhile, and in which the caller did not run */
 	unsigned int ret_blame;	/* percent of a death that the question is to blame for; 0: it did not end the helper */
 	bool ret_is_starved;	/* it was asked, and the helper had hardly a CPU for it: -EAGAIN, or there is an answer */
 	bool wants_fd;

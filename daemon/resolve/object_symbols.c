@@ -137,13 +137,14 @@ static int seek_debug(struct objects *objects, struct entry *entry, uint32_t tgi
 }
 
 /* It has made room for others, maybe while names are left in it: the next one may be asked for. */
-static bool is_cleared(const struct objects *objects, const struct entry *debug, int error)
+static bool is_cleared(const struct objects *objects, const struct entry *entry, const struct entry *debug, int error)
 {
 	const struct symtab *symtab = debug->symtab;
 
 	if (!objects->fetched)
 		return false;
-	return error == -ENOENT || error == -ESTALE || (!error && debug->fd < 0 && symtab->count && !symtab->names);
+	return error == -ENOENT || error == -ESTALE ||
+	       (!error && entry->is_fetched && debug->fd < 0 && symtab->count && !symtab->names);
 }
 
 /* What names a stripped file's functions beside its own table. */
@@ -157,7 +158,7 @@ static int find_others(struct objects *objects, struct entry *entry, uint32_t tg
 		later = seek_debug(objects, entry, tgid);
 	debug = entry->debug ? entry->debug->symbols : NULL;
 	r = debug ? entry_have_symtab(objects, debug, 0) : -ENOENT;
-	if (debug && is_cleared(objects, debug, r)) {
+	if (debug && is_cleared(objects, entry, debug, r)) {
 		object_unref(steal_ptr(entry->debug));
 		dwarf_forget(&entry->debug_dwarf);
 		entry->seek_debug_at = 0;
