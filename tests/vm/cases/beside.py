@@ -112,7 +112,7 @@ def in_words(t, session):
     before = set(multiplexed(t, session))
     said = t.stacktap("status").stdout
     return (before and before == set(multiplexed(t, session)) and
-            re.search(rf"MULTIPLEXED: .* the place of {len(before)} of these", said))
+            re.search(rf"MULTIPLEXED: {len(before)} of these counters share the PMU", said))
 
 
 def crowd(t, session, event):
