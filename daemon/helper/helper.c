@@ -198,10 +198,8 @@ static int set_patience(struct helper *helper, uint64_t ms)
  * What a step of waiting took too long, ns. A VM or a control group that was paused, the helper with it: the time is
  * nobody's, or the first question after each live migration would be one that its file system did not answer.
  */
-static uint64_t time_lost(uint64_t began, uint64_t step_ms)
+static uint64_t time_lost(uint64_t took, uint64_t step_ms)
 {
-	const uint64_t took = clock_monotonic() - began;
-
 	return took > (step_ms + LOST_MS) * NSEC_PER_MSEC ? took - step_ms * NSEC_PER_MSEC : 0;
 }
 
@@ -214,7 +212,7 @@ static int await_answer(struct helper *helper, struct helper_call *call, int *re
 	const uint64_t began = clock_monotonic(), most = call->timeout_ms * NSEC_PER_MSEC;
 	const uint64_t prompt = min_of(PROMPT_MS * NSEC_PER_MSEC, most);
 	struct cpu_wait wait = { 0 };
-	uint64_t now = began, lost = 0, left_ms, took = 0;
+	uint64_t now = began, step, lost = 0, left_ms, took = 0;
 	unsigned int rest;
 	bool is_slow = false;
 	int r;
@@ -228,8 +226,9 @@ static int await_answer(struct helper *helper, struct helper_call *call, int *re
 			r = set_patience(helper, left_ms);
 		if (!r)
 			r = receive_answer(helper, call, ret_result);
-		lost += time_lost(now, left_ms);
+		step = now;
 		now = clock_monotonic();
+		lost += time_lost(now - step, left_ms);
 		took = now - began - lost;
 		if (r != -EINTR && r != -ETIMEDOUT)
 			break;
