@@ -11,7 +11,7 @@ unit_cflags = $(user_cflags) -Wno-missing-prototypes -Itests/unit
 .PHONY: unit unit-build
 unit: ## unit tests under ASan and UBSan
 	$(Q)$(MAKE) SAN=1 ARCH=$(HOST_ARCH) unit-build
-	$(Q)tests/unit/run $(O)/unit
+	$(Q)tests/unit/run $(if $(RETRY),--retry) $(O)/unit
 
 unit-build: $(unit_programs)
 
@@ -35,7 +35,7 @@ tsan_programs := $(addprefix $(O)/tsan/unit/,test_threads test_queue test_fetche
 tsan: ## unit tests of what threads share, under ThreadSanitizer
 	$(Q)$(MAKE) ARCH=$(HOST_ARCH) O=$(O)/tsan CFLAGS="-g1 -fsanitize=thread" LDFLAGS=-fsanitize=thread \
 		$(tsan_programs)
-	$(Q)tests/unit/run $(O)/tsan/unit
+	$(Q)tests/unit/run $(if $(RETRY),--retry) $(O)/tsan/unit
 
 .PHONY: litmus
 litmus: ## the ring's order in the kernel's memory model (herd7, HERD7=)
