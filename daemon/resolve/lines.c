@@ -293,9 +293,10 @@ void lines_resolve(struct parser *parser, struct names *names, const struct line
 {
 	_cleanup_free_ struct wanted *wanted = NULL;
 	uint32_t n;
-	int r = 0;
+	int r = source->fd < 0 ? -EAGAIN : 0;
 
-	if (source->fd < 0 || !source->object || source->known->seek_lines_at > clock_monotonic())
+	if (!source->object || source->known->seek_lines_at > clock_monotonic() ||
+	    (source->fd < 0 && !objects_may_pass(source->fd)))
 		return;
 	wanted = malloc(count * sizeof(*wanted));
 	if (!wanted)

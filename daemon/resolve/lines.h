@@ -30,7 +30,7 @@ struct lines_source {
 	struct indices *indices;	/* on disk; NULL: none */
 	struct object *program, *object;	/* @program's debug file, or itself */
 	struct dwarf_known *known;	/* of these; keeps in mind that there are none */
-	int fd;
+	int fd;				/* -errno: it cannot be opened */
 	uint64_t deadline;	/* of the window, CLOCK_MONOTONIC ns */
 };
 

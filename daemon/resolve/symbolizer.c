@@ -374,16 +374,33 @@ static void name_location(struct symbolizer *symbolizer, struct location *locati
 		put_off(symbolizer, location);
 }
 
+/* -errno: it has none. One whose names are at hand may be closed: nobody asked for a while, or others needed theirs. */
+static int fd_of(struct symbolizer *symbolizer, const struct window *window, const struct object_symbols *symbols, bool is_own)
+{
+	int fd = symbols->fd, r = 0;
+
+	if (fd < 0)
+		r = objects_fd(symbolizer->objects, symbols->object, 0, &fd);
+	/* no process maps a debug file */
+	if (is_own && (r == -ESTALE || r == -ENOENT))
+		r = objects_fd(symbolizer->objects, symbols->object, find_process(window, symbols->object), &fd);
+	return r < 0 ? r : fd;
+}
+
 /* A stripped file's are in its debug file. */
-static void find_lines(struct symbolizer *symbolizer, const struct object_symbols *own,
+static void find_lines(struct symbolizer *symbolizer, const struct window *window, const struct object_symbols *own,
 		       const struct object_symbols *debug, const struct work_item *item, size_t *budget)
 {
 	const struct object_symbols *from = debug->object ? debug : own;
-	const struct lines_source source = {
+	struct lines_source source = {
 		.parts = symbolizer->parts, .indices = symbolizer->indices, .program = own->object, .object = from->object,
-		.known = objects_dwarf(own->object, from->object), .fd = from->fd, .deadline = symbolizer->lines_deadline,
+		.known = objects_dwarf(own->object, from->object), .deadline = symbolizer->lines_deadline,
 	};
 
+	/* what has none is not opened for them */
+	if (source.known->seek_lines_at > clock_monotonic())
+		return;
+	source.fd = fd_of(symbolizer, window, from, from == own);
 	lines_resolve(symbolizer->parser, symbolizer->names, &source, item->locations, item->count,
 		      budget, &symbolizer->lines);
 }
@@ -413,7 +430,7 @@ static void name_item(struct symbolizer *symbolizer, const struct window *window
 	for (size_t i = 0; r >= 0 && i < item->count; i++)
 		name_location(symbolizer, item->locations[i], &own, &debug, budget);
 	if (r >= 0 && symbolizer->options.with_lines)
-		find_lines(symbolizer, &own, &debug, item, budget);
+		find_lines(symbolizer, window, &own, &debug, item, budget);
 	for (size_t i = 0; i < item->count; i++)
 		if (objects_may_pass(r) || (r == OBJECTS_MORE_LATER && !item->locations[i]->line_count))
 			put_off(symbolizer, item->locations[i]);

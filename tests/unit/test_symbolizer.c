@@ -587,6 +587,54 @@ static void lines_and_inlined_functions_are_a_choice(void **state)
 	}
 }
 
+/* Its descriptor was not used for long. */
+static void close_idle(struct symbolizer *symbolizer, struct entry *entry)
+{
+	entry->fd_used = 0;
+	symbolizer_after_window(symbolizer);
+	assert_int_equal(entry->fd, -1);
+}
+
+/* Of a program, and of a debug file, whose names are at hand: by its path, and when that is gone through its process. */
+static void lines_are_read_from_a_file_that_was_closed(void **state)
+{
+	const struct symbolizer_options options = { .with_kernel_addresses = true, .with_lines = true };
+
+	(void)state;
+	fixture_build("whole_closed", "-g -Wl,--build-id=sha1", program);
+	fixture_run("objcopy --only-keep-debug whole_closed closed.debug && strip -o closed1 whole_closed && "
+		    "objcopy --add-gnu-debuglink=closed.debug closed1 && cp whole_closed closed0");
+	for (int has_debug = 0; has_debug < 2; has_debug++) {
+		const char *path = fixture_path(has_debug ? "closed1" : "closed0");
+		struct mapped_file *file = file_of(path);
+		pid_t pid = start(path, NULL);
+		struct image *image = image_new(&files, (uint32_t)pid, 0, "closed");
+		struct symbolizer *symbolizer;
+		struct location *location;
+		struct entry *entry;
+
+		assert_int_equal(symbolizer_new(&options, &symbolizer), 0);
+		symbolizer_see_image(symbolizer, image, NULL);
+		symbolizer_see_file(symbolizer, image, file);
+		for (int turn = 0; turn < 3; turn++) {
+			expect(symbolizer, image, file, offset_of("whole_closed", "own_work") + 4, "own_work", &location);
+			assert_int_equal(location->lines[0].line, 2);
+			location_unref(location);
+			entry = mapped_file_object(file)->symbols;
+			if (has_debug)
+				entry = entry->debug->symbols;
+			assert_non_null(entry->symtab->names);
+			close_idle(symbolizer, entry);
+			if (turn == 1 && !has_debug)
+				fixture_run("rm closed0");
+		}
+		stop(pid);
+		image_unref(image);
+		mapped_file_unref(file);
+		symbolizer_free(symbolizer);
+	}
+}
+
 /* One Location in a file, asked for by itself; when there is no time, and when there are no lines. */
 static void lines_that_cannot_be_had_are_put_off_or_given_up(void **state)
 {
@@ -1481,13 +1529,11 @@ static void expect_with_mini(const char *name, const char *pack, const char *fun
 	symbolizer_free(symbolizer);
 }
 
-/* Its path leads nowhere, and its descriptor was not used for long. */
+/* Its path leads nowhere any more. */
 static void unlink_and_close(const struct waiting *waiting, struct entry *entry)
 {
 	unlink(entry->object->path);
-	entry->fd_used = 0;
-	symbolizer_after_window(waiting->symbolizer);
-	assert_int_equal(entry->fd, -1);
+	close_idle(waiting->symbolizer, entry);
 }
 
 enum part { PART_FUNCTIONS, PART_NAMES, PART_MINI, PARTS };
@@ -2217,6 +2263,7 @@ int main(void)
 		cmocka_unit_test(a_long_debug_file_has_the_names_later),
 		cmocka_unit_test(a_debug_link_by_the_build_id_is_no_other_place),
 		cmocka_unit_test(lines_and_inlined_functions_are_a_choice),
+		cmocka_unit_test(lines_are_read_from_a_file_that_was_closed),
 		cmocka_unit_test(lines_that_cannot_be_had_are_put_off_or_given_up),
 		cmocka_unit_test(sections_too_large_together_are_given_up),
 		cmocka_unit_test(a_hurried_window_takes_the_names_that_are_there),
