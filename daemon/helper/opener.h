@@ -49,10 +49,11 @@ void opener_set_cancel(struct opener *opener, int fd);
  */
 void opener_until(struct opener *opener, const struct deadline *deadline);
 
-/* Was it for want of an opener, or of time for it? Then nothing is known of what was asked. */
+/* Was it for want of an opener, or of time, memory or descriptors for it? Then nothing is known of what was asked. */
 static inline bool opener_is_unanswered(int error)
 {
-	return error == -EAGAIN || error == -EPIPE || error == -ETIME || error == -ETIMEDOUT;
+	return error == -EAGAIN || error == -EPIPE || error == -ETIME || error == -ETIMEDOUT || error == -ENOMEM ||
+	       error == -EMFILE || error == -ENFILE;
 }
 
 /*

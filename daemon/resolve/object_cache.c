@@ -453,7 +453,7 @@ bool entry_is_unlinked(const struct entry *entry, int error, uint32_t tgid)
 
 int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgid)
 {
-	bool wants;
+	bool wants, later = false;
 	int r;
 
 	if (entry->error)
@@ -467,6 +467,7 @@ int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgi
 			return r;
 		if (r < 0 && wants)
 			take_symtab(objects, &entry->symtab, r, NULL, &entry->read_again_at);
+		later = objects_may_pass(r);
 	}
 	if (wants && entry->fd >= 0) {
 		r = read_symtab(objects, entry);
@@ -474,7 +475,7 @@ int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgi
 			return r;
 	}
 	entry->fd_used = entry->used;
-	return 0;
+	return later ? OBJECTS_MORE_LATER : 0;
 }
 
 int entry_read_mini(struct objects *objects, struct entry *entry, uint32_t tgid)

@@ -83,7 +83,10 @@ void dwarf_forget(struct dwarf_known *known);
 bool entry_is_in_container(const struct objects *objects, const struct entry *entry);
 /* Was it looked for by its path alone, and is gone from there? A process may lead to it, unless it is a debug file, which none maps. */
 bool entry_is_unlinked(const struct entry *entry, int error, uint32_t tgid);
-/* Its symtab, and its descriptor if names are read from that. */
+/*
+ * Its symtab, and its descriptor if names are read from that. OBJECTS_MORE_LATER: the symtab is there, but the file cannot be
+ * opened right now.
+ */
 int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgid);
 /* Of a debug file: in whose hands its directory is. */
 enum debug_place {

@@ -165,12 +165,15 @@ static int find_others(struct objects *objects, struct entry *entry, uint32_t tg
 		later = -EAGAIN;
 		r = -ENOENT;
 	}
-	if (r == 0 && debug->symtab->count) {
+	if (r >= 0 && debug->symtab->count) {
 		*ret_debug = (struct object_symbols){ debug->symtab, debug->fd, debug->object, entry->is_fetched };
-		return 0;
+		return r;
 	}
 	if (r < 0 && objects_may_pass(r))
 		return r;
+	/* of none of its functions the parser had time to read */
+	if (r >= 0 && debug->symtab->is_late)
+		later = -EAGAIN;
 	r = entry_read_mini(objects, entry, tgid);
 	ret_debug->symtab = entry->mini;
 	return later ?: r;
@@ -180,7 +183,7 @@ int objects_symbols(struct objects *objects, struct object *object, uint32_t tgi
 		    struct object_symbols *ret_own, struct object_symbols *ret_debug)
 {
 	struct entry *entry = object->symbols;
-	int r;
+	int r, more;
 
 	*ret_debug = (struct object_symbols){ .fd = -1 };
 	objects->busy = NULL;
@@ -194,10 +197,10 @@ int objects_symbols(struct objects *objects, struct object *object, uint32_t tgi
 		return r;
 	*ret_own = (struct object_symbols){ .symtab = entry->symtab, .fd = entry->fd, .object = entry->object };
 	if (!symtab_is_stripped(entry->symtab))
-		return 0;
-	r = find_others(objects, entry, tgid, ret_debug);
-	if (entry_is_unlinked(entry, r, tgid))
 		return r;
+	more = find_others(objects, entry, tgid, ret_debug);
+	if (entry_is_unlinked(entry, more, tgid))
+		return more;
 	ret_own->fd = entry->fd;
-	return r < 0 && objects_may_pass(r) ? OBJECTS_MORE_LATER : 0;
+	return r > 0 || more > 0 || objects_may_pass(more) ? OBJECTS_MORE_LATER : 0;
 }

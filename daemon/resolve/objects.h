@@ -54,7 +54,7 @@ struct object_symbols {
  * container; else those of its MiniDebugInfo. Valid until the next call. @tgid, a process that maps it, helps to find a file
  * whose descriptor had to be closed; 0: none is known, and -ENOENT or -ESTALE says that something has to be read and the file
  * is gone from its path. OBJECTS_MORE_LATER: the object's own are there, and it cannot be told right now whether there are
- * others.
+ * others, or what those are called whose names are in a file.
  */
 enum { OBJECTS_MORE_LATER = 1 };
 
@@ -86,14 +86,14 @@ int objects_fd(struct objects *objects, struct object *object, uint32_t tgid, in
  */
 bool objects_make_room(struct objects *objects, size_t bytes);
 /*
- * Was it for want of time or memory, or of a helper or a file server that answers? Memory may be there the next
- * time, and another parser, unless the file is what it died of.
+ * Was it for want of time, memory or descriptors, or of a helper or a file server that answers? Memory may be there the
+ * next time, and another parser, unless the file is what it died of.
  */
 static inline bool objects_may_pass(int error)
 {
 	return error == -ENOBUFS || error == -EAGAIN || error == -EPIPE || error == -ETIMEDOUT ||
 	       error == -EDQUOT || error == -ETIME || error == -ENOMEM || error == -EIO ||
-	       error == -EHOSTDOWN;
+	       error == -EHOSTDOWN || error == -EMFILE || error == -ENFILE;
 }
 /* Nobody looks at what objects_symbols() said any more. */
 void objects_release(struct objects *objects);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fixture.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -1578,6 +1580,66 @@ static void what_an_unlinked_file_lacks_is_read_through_its_process(void **state
 	}
 }
 
+/* What there is not for what @pid opens, beside what it is sent: descriptors; false: there are enough again. */
+static void let_lack_descriptors(pid_t pid, bool lacks)
+{
+	struct rlimit limit = { 1024, 1024 };
+	char path[64];
+
+	if (lacks) {
+		struct dirent *entry;
+		DIR *directory;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+		directory = opendir(path);
+		assert_non_null(directory);
+		for (limit.rlim_cur = 0; (entry = readdir(directory));)
+			if (entry->d_name[0] != '.')
+				limit.rlim_cur = max_of(limit.rlim_cur, (rlim_t)atoi(entry->d_name) + 2);
+		closedir(directory);
+	}
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
+}
+
+/* A program's, and a debug file's, cannot be opened again for the names that are in it: these come with a later window. */
+static void names_of_a_file_that_cannot_be_opened_now_come_later(void **state)
+{
+	(void)state;
+	fixture_build("whole_lacking", "-Wl,--build-id=sha1", program);
+	fixture_run("objcopy --only-keep-debug whole_lacking lacking.debug && strip -o lacking1 whole_lacking && "
+		    "objcopy --add-gnu-debuglink=lacking.debug lacking1 && cp whole_lacking lacking0");
+	for (int has_debug = 0; has_debug < 2; has_debug++) {
+		struct waiting waiting = start_waiting_in(has_debug ? "lacking1" : "lacking0",
+							  offset_of("whole_lacking", "own_work") + 4, 0);
+		struct symbolizer_stats stats;
+		struct entry *entry;
+
+		resolve_one(&waiting, 0, true, false);
+		entry = mapped_file_object(waiting.file)->symbols;
+		if (has_debug)
+			entry = entry->debug->symbols;
+		close_idle(waiting.symbolizer, entry);
+		lose(entry, PART_NAMES);
+		let_lack_descriptors(stats_of(&waiting).opener.helper.pid, true);
+		resolve_one(&waiting, 0, false, false);
+		stats = stats_of(&waiting);
+		assert_int_equal(stats.put_off, 1);
+		/* it has answered, and nobody is to blame */
+		assert_int_equal(stats.opener.helper.deaths + stats.opener.helper.timeouts + stats.opener.quarantined, 0);
+		let_lack_descriptors(stats.opener.helper.pid, false);
+		resolve_one(&waiting, 0, true, false);
+		assert_int_equal(stats_of(&waiting).put_off, 1);
+		if (has_debug) {
+			lose(entry, PART_FUNCTIONS);
+			entry->read_again_at = UINT64_MAX;
+			kill(parser_of(&waiting), SIGKILL);
+			resolve_one(&waiting, 0, false, false);
+			resolve_one(&waiting, 0, true, false);
+		}
+		end_waiting(&waiting);
+	}
+}
+
 /* No process leads to that one. */
 static void a_part_of_a_debug_file_that_is_gone_is_all_of_it(void **state)
 {
@@ -2284,6 +2346,7 @@ int main(void)
 		cmocka_unit_test(a_program_without_an_answer_is_looked_at_for_its_sample),
 		cmocka_unit_test(what_a_dead_parser_did_not_name_is_put_off),
 		cmocka_unit_test(what_an_unlinked_file_lacks_is_read_through_its_process),
+		cmocka_unit_test(names_of_a_file_that_cannot_be_opened_now_come_later),
 		cmocka_unit_test(a_part_of_a_debug_file_that_is_gone_is_all_of_it),
 		cmocka_unit_test(mini_debug_information_has_the_names),
 		cmocka_unit_test(mini_debug_information_is_given_up),
