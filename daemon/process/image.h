@@ -120,6 +120,7 @@ struct image {
 	_Atomic(struct image_context *) context;
 	struct mount_namespace *mount_namespace;
 	uint32_t payer;			/* see resolve/payer.h, 0: not known yet */
+	uint64_t asked_in;		/* the last window in which an untold one was asked for */
 	/* its process context: where, and when it was published, 0: not found yet; when to look again, the last pause */
 	uint64_t context_address, context_published, context_next, context_wait;
 };

@@ -10,6 +10,7 @@
 
 enum {
 	LEAST_MS = 50,		/* less is not begun with */
+	UNOPENED_S = 60,	/* until a file that nothing leads to any more is asked for again */
 	SPLIT_LATE_MAX = 10,	/* windows in which there was no time for the .dwo files of a program */
 };
 
@@ -295,9 +296,12 @@ void lines_resolve(struct parser *parser, struct names *names, const struct line
 	uint32_t n;
 	int r = source->fd < 0 ? -EAGAIN : 0;
 
-	if (!source->object || source->known->seek_lines_at > clock_monotonic() ||
-	    (source->fd < 0 && !objects_may_pass(source->fd)))
+	if (!source->object || source->known->seek_lines_at > clock_monotonic())
 		return;
+	if (source->fd < 0 && !objects_may_pass(source->fd)) {
+		source->known->seek_lines_at = clock_monotonic() + UNOPENED_S * NSEC_PER_SEC;
+		return;
+	}
 	wanted = malloc(count * sizeof(*wanted));
 	if (!wanted)
 		return;

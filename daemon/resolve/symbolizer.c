@@ -237,9 +237,11 @@ static void see_rest(struct symbolizer *symbolizer, const struct window *window)
 		if (!has_time(symbolizer, PARSER_READ_MS))
 			return;
 		/* its parent may have gone as well: what is known is what /proc still says */
-		if (sample->image && !sample->image->mount_namespace &&
-		    atomic_load_explicit(&sample->image->is_untold, memory_order_relaxed))
+		if (sample->image && !sample->image->mount_namespace && sample->image->asked_in != symbolizer->windows &&
+		    atomic_load_explicit(&sample->image->is_untold, memory_order_relaxed)) {
+			sample->image->asked_in = symbolizer->windows;
 			images_see(symbolizer->images, sample->image, NULL);
+		}
 		for (uint32_t j = 0; any && sample->image && j < sample->stack->count; j++) {
 			struct mapped_file *file = sample->stack->locations[j]->file;
 
@@ -392,15 +394,16 @@ static void find_lines(struct symbolizer *symbolizer, const struct window *windo
 		       const struct object_symbols *debug, const struct work_item *item, size_t *budget)
 {
 	const struct object_symbols *from = debug->object ? debug : own;
+	const uint64_t now = clock_monotonic();
 	struct lines_source source = {
 		.parts = symbolizer->parts, .indices = symbolizer->indices, .program = own->object, .object = from->object,
 		.known = objects_dwarf(own->object, from->object), .deadline = symbolizer->lines_deadline,
 	};
 
-	/* what has none is not opened for them */
-	if (source.known->seek_lines_at > clock_monotonic())
+	/* what has none is not opened for them, nor what there is no time to read */
+	if (source.known->seek_lines_at > now)
 		return;
-	source.fd = fd_of(symbolizer, window, from, from == own);
+	source.fd = source.deadline > now ? fd_of(symbolizer, window, from, from == own) : -ETIME;
 	lines_resolve(symbolizer->parser, symbolizer->names, &source, item->locations, item->count,
 		      budget, &symbolizer->lines);
 }
